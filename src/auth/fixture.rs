@@ -10,6 +10,18 @@ use penstock_store::{Options, Store};
 use std::path::Path;
 use std::sync::Arc;
 
+/// The settings with which people sign in at a provider.
+pub(super) const OAUTH: [&str; 8] = [
+    "--security=oauth2",
+    "--profiles.active=oauth2",
+    "--service.security.registration=idp",
+    "--framework.security.oauth2.client.registration.idp.client-id=a",
+    "--framework.security.oauth2.client.registration.idp.client-secret=b",
+    "--framework.security.oauth2.client.provider.idp.issuer-uri=https://idp.example",
+    "--framework.security.oauth2.client.provider.idp.user-name-attribute=sub",
+    "--service.base-url=https://gateway.example",
+];
+
 /// A data directory with all parts opened.
 pub(super) struct Fixture {
     pub(super) auth: Auth,

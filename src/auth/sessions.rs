@@ -102,7 +102,8 @@ impl std::fmt::Debug for NewSession {
 }
 
 impl Sessions {
-    /// Loads the sessions from before a restart of the service. Blocking.
+    /// Loads the sessions from before a restart of the service. Those of accounts that can no longer sign in have ended:
+    /// a change of `security` turns the sign-in off with which they began. Blocking.
     pub(super) fn open(
         store: &Store,
         (accounts, audit, later): (&Accounts, &Audit, &DeferredWrites),
@@ -139,7 +140,10 @@ impl Sessions {
                     last_used: now,
                     id_token: None,
                 })
-                .filter(|session| self.check_session(session, now).is_ok());
+                .filter(|session| {
+                    let account = self.check_session(session, now);
+                    account.is_ok_and(|account| self.inner.accounts.can_sign_in(&account))
+                });
             match session {
                 Some(session) => {
                     sessions.insert(hash, session);

@@ -1,4 +1,4 @@
-use super::super::fixture::{Fixture, new_account, session_caller};
+use super::super::fixture::{Fixture, OAUTH, new_account, session_caller};
 use super::*;
 use crate::Caller;
 use crate::audit;
@@ -11,17 +11,6 @@ use std::net::{IpAddr, Ipv4Addr};
 const HERE: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
 const THERE: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)));
 const PASSWORD: &str = "correct horse battery";
-
-const OAUTH: [&str; 8] = [
-    "--security=oauth2",
-    "--profiles.active=oauth2",
-    "--service.security.registration=idp",
-    "--framework.security.oauth2.client.registration.idp.client-id=a",
-    "--framework.security.oauth2.client.registration.idp.client-secret=b",
-    "--framework.security.oauth2.client.provider.idp.issuer-uri=https://idp.example",
-    "--framework.security.oauth2.client.provider.idp.user-name-attribute=sub",
-    "--service.base-url=https://gateway.example",
-];
 
 fn identity(name: &str) -> Identity {
     Identity {

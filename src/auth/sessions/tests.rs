@@ -1,5 +1,5 @@
 use super::super::accounts;
-use super::super::fixture::Fixture;
+use super::super::fixture::{Fixture, OAUTH};
 use super::*;
 use penstock_base::IfMatch;
 use penstock_resources::role::Role;
@@ -147,6 +147,20 @@ fn a_request_between_a_new_password_and_the_renewal_does_not_end_the_own_session
     let Credential::Session(hash) = &caller.credential else { panic!("{caller:?}") };
     fixture.auth.sessions.renew_generation(hash, &account);
     assert!(!has_ended(&fixture, &own));
+}
+
+#[test]
+fn a_change_of_the_sign_in_ends_the_sessions_of_the_other() {
+    let fixture = Fixture::new();
+    let account = fixture.create_account("a", Role::User);
+    let kept = start_session(&fixture, &account);
+    let fixture = fixture.restart(&[]);
+    assert!(!has_ended(&fixture, &kept));
+    let fixture = fixture.restart(&OAUTH);
+    assert!(has_ended(&fixture, &kept));
+    // It does not come back.
+    let fixture = fixture.restart(&[]);
+    assert!(has_ended(&fixture, &kept));
 }
 
 #[test]

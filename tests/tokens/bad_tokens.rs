@@ -399,6 +399,8 @@ async fn a_refusal_says_what_to_do_about_the_token() {
     let jwt = "framework.security.oauth2.resourceserver.jwt";
     for (others, expected) in [
         (json!({"exp": now() - 86_400}), "get a new token from its issuer".to_owned()),
+        (json!({"exp": now() - 86_400}), "the gateway's clock is ahead".to_owned()),
+        (json!({"nbf": now() + 3_600}), "the gateway's clock is behind".to_owned()),
         (json!({"aud": "other"}), format!("{jwt}.audiences")),
         (json!({"iss": "https://other.example"}), format!("{jwt}.issuer-uri")),
     ] {

@@ -132,7 +132,10 @@ impl<'a> Token<'a> {
         match self.time_claim("exp")? {
             None => return refuse_token("it has no expiry (exp)"),
             Some(expiry) if now >= expiry + CLOCK_SKEW_SECONDS => {
-                return refuse_token("it has expired (exp); get a new token from its issuer");
+                return refuse_token(
+                    "it has expired (exp); get a new token from its issuer; if it is new, the gateway's clock is ahead: \
+                     see `penstock clock`",
+                );
             }
             Some(_) => {}
         }

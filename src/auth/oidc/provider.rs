@@ -180,11 +180,7 @@ impl Provider {
             && wanted.iter().any(|names| !mapping::has_claim(names, &claims))
         {
             match self.fetch_user_info(url, response.access_token(), claims.get("sub")).await {
-                Ok(more) => {
-                    for (name, value) in more {
-                        claims.entry(name).or_insert(value);
-                    }
-                }
+                Ok(more) => add_missing_claims(&mut claims, more),
                 // The caller checks whether the claims of the ID token suffice.
                 Err(reason) => tracing::warn!(reason, "The userinfo endpoint returned no claims."),
             }
@@ -319,6 +315,15 @@ impl Provider {
             self.fetch_keys(&self.keys.current(), &endpoints).await?;
         }
         Ok(Arc::new(endpoints))
+    }
+}
+
+/// Adds the claims of the userinfo endpoint that the ID token lacks. A claim that is `null` there is missing.
+fn add_missing_claims(claims: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        if claims.get(&name).is_none_or(Value::is_null) {
+            claims.insert(name, value);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fixture::load_settings;
 use penstock_store::{Options, Store};
+use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -74,6 +75,16 @@ async fn the_secret_is_sent_as_configured() {
         let has_field = request.contains("client_secret=web-secret");
         assert_eq!((has_header, has_field), (!in_body, in_body), "{method:?}: {request}");
     }
+}
+
+#[test]
+fn the_userinfo_endpoint_adds_claims_that_are_missing_or_null() {
+    let map = |value: Value| value.as_object().unwrap().clone();
+    let mut claims = map(json!({"sub": "a", "roles": null, "given_name": "Ada"}));
+    let more = map(json!({"roles": ["USER"], "given_name": "Other", "user_email": "a@b"}));
+    add_missing_claims(&mut claims, more);
+    let expected = json!({"sub": "a", "roles": ["USER"], "given_name": "Ada", "user_email": "a@b"});
+    assert_eq!(Value::from(claims), expected);
 }
 
 #[tokio::test]

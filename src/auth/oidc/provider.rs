@@ -37,9 +37,11 @@ use std::time::Duration;
 const REDISCOVERY_INTERVAL: Duration = Duration::from_hours(1);
 /// The interval after a failed rediscovery. Until it ends, sign-ins use the known endpoints and do not wait.
 const REDISCOVERY_RETRY_INTERVAL: Duration = Duration::from_secs(30);
-/// The maximum number of concurrent code exchanges in total, and for each address (for IPv6 its /64).
-const MAX_CONCURRENT_EXCHANGES: u64 = 16;
-const MAX_CONCURRENT_EXCHANGES_PER_ADDRESS: u64 = 4;
+/// The maximum number of concurrent code exchanges in total, and for each address (for IPv6 its /64). Behind NAT or a proxy
+/// that is not trusted, all people of a plant have one address. So its share, with the wait for it, must suffice for the
+/// beginning of a shift.
+const MAX_CONCURRENT_EXCHANGES: u64 = 32;
+const MAX_CONCURRENT_EXCHANGES_PER_ADDRESS: u64 = 8;
 /// The maximum time that a sign-in waits for its exchange.
 const EXCHANGE_PERMIT_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -90,11 +90,6 @@ impl Accounts {
         self.inner.entries.read().get(id).cloned()
     }
 
-    /// Returns whether people sign in with accounts of this one's source.
-    pub(super) fn can_sign_in(&self, account: &Account) -> bool {
-        account.source() == self.inner.people
-    }
-
     /// Returns the account with this identity, if it exists. Never blocks.
     pub fn find_by_identity(&self, identity: &Identity) -> Option<Arc<Account>> {
         self.inner.entries.read().by_identity(identity).cloned()

@@ -106,7 +106,7 @@ impl Auth {
         let dir = settings.data_dir.clone();
         let accounts = Accounts::open(store, &later, &audit, people, dir)?;
         let parts = (&accounts, &audit, &later);
-        let sessions = Sessions::open(store, parts, security.session, &settings.data_dir)?;
+        let sessions = Sessions::open(store, parts, security, &settings.data_dir)?;
         let keys = ApiKeys::open(store, parts, clock)?;
         let groups = Groups::open(store, &accounts, &audit)?;
         let tokens = Tokens::open(settings, &accounts, clock)?;

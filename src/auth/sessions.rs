@@ -12,7 +12,7 @@ mod era;
 use super::accounts::{Accounts, account_disabled_error};
 use super::audit::{Audit, Event};
 use super::deferred_writes::DeferredWrites;
-use super::{Account, AuthError, Caller, Credential};
+use super::{Account, AccountSource, AuthError, Caller, Credential};
 use era::Era;
 use parking_lot::Mutex;
 use penstock_base::collections;
@@ -20,7 +20,7 @@ use penstock_base::error::GatewayError;
 use penstock_base::hex::encode_hex;
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
-use penstock_config::SessionLimits;
+use penstock_config::{Security, SessionLimits};
 use penstock_resources::role::Role;
 use penstock_store::{Store, Transaction};
 use rand::RngCore;
@@ -103,11 +103,11 @@ impl std::fmt::Debug for NewSession {
 
 impl Sessions {
     /// Loads the sessions from before a restart of the service. Those of accounts that can no longer sign in have ended:
-    /// a change of `security` turns the sign-in off with which they began. Blocking.
+    /// another `security` or another provider turned off the sign-in with which they began. Blocking.
     pub(super) fn open(
         store: &Store,
         (accounts, audit, later): (&Accounts, &Audit, &DeferredWrites),
-        limits: SessionLimits,
+        security: &Security,
         data_dir: &Path,
     ) -> Result<Self, GatewayError> {
         let inner = Inner {
@@ -115,15 +115,15 @@ impl Sessions {
             accounts: accounts.clone(),
             audit: audit.clone(),
             deferred_writes: later.clone(),
-            limits,
+            limits: security.session,
             era: Era::load_or_start(data_dir),
         };
         let sessions = Self { inner: Shared::new(inner) };
-        sessions.load_sessions(store)?;
+        sessions.load_sessions(store, security)?;
         Ok(sessions)
     }
 
-    fn load_sessions(&self, store: &Store) -> Result<(), GatewayError> {
+    fn load_sessions(&self, store: &Store, security: &Security) -> Result<(), GatewayError> {
         let now = era::time_since_boot();
         let rows = SESSIONS.scan().read_all(&store.read())?;
         let mut sessions = self.inner.sessions.lock();
@@ -142,7 +142,7 @@ impl Sessions {
                 })
                 .filter(|session| {
                     let account = self.check_session(session, now);
-                    account.is_ok_and(|account| self.inner.accounts.can_sign_in(&account))
+                    account.is_ok_and(|account| can_sign_in(&account, security))
                 });
             match session {
                 Some(session) => {
@@ -375,6 +375,18 @@ impl Sessions {
     ) {
         let (account, detail) = (Some(account.id.clone()), detail.to_owned());
         self.inner.audit.record_event(Event { what, account, by: None, from, detail });
+    }
+}
+
+/// Returns whether people sign in with accounts such as this one.
+fn can_sign_in(account: &Account, security: &Security) -> bool {
+    match (&account.identity, &security.oidc) {
+        (None, None) => true,
+        (Some(identity), Some(oidc)) => {
+            identity.source == AccountSource::OpenIdConnect
+                && identity.issuer == oidc.identity_issuer()
+        }
+        _ => false,
     }
 }
 

@@ -1,6 +1,7 @@
 use super::super::accounts;
 use super::super::fixture::{Fixture, OAUTH};
 use super::*;
+use crate::{Identity, Profile};
 use penstock_base::IfMatch;
 use penstock_resources::role::Role;
 
@@ -160,6 +161,25 @@ fn a_change_of_the_sign_in_ends_the_sessions_of_the_other() {
     assert!(has_ended(&fixture, &kept));
     // It does not come back.
     let fixture = fixture.restart(&[]);
+    assert!(has_ended(&fixture, &kept));
+}
+
+#[test]
+fn a_change_of_the_provider_ends_the_sessions_of_the_other() {
+    let fixture = Fixture::open(tempfile::tempdir().unwrap(), &OAUTH);
+    let identity = Identity {
+        source: AccountSource::OpenIdConnect,
+        issuer: "https://idp.example".to_owned(),
+        name: "a".to_owned(),
+    };
+    let accounts = &fixture.auth.accounts;
+    let account = accounts.sign_in_identity(&identity, &Profile::default(), Role::User).unwrap();
+    let kept = start_session(&fixture, &account);
+    let fixture = fixture.restart(&OAUTH);
+    assert!(!has_ended(&fixture, &kept));
+    let issuer = "--framework.security.oauth2.client.provider.idp.issuer-uri=https://b.example";
+    let other = OAUTH.map(|old| if old.contains("issuer-uri") { issuer } else { old });
+    let fixture = fixture.restart(&other);
     assert!(has_ended(&fixture, &kept));
 }
 

@@ -52,6 +52,7 @@ use deferred_writes::DeferredWrites;
 use groups::Groups;
 use keys::ApiKeys;
 use oidc::Oidc;
+use password::Hash;
 use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
 use penstock_base::commit::CommitPart;
@@ -112,6 +113,23 @@ impl Auth {
         let tokens = Tokens::open(settings, &accounts, clock)?;
         let oidc = Oidc::open(security, clock)?;
         Ok(Self { accounts, sessions, keys, groups, audit, deferred_writes: later, tokens, oidc })
+    }
+
+    /// Sets the password of a built-in account, which ends its sessions, except the one that the caller sent. Blocking.
+    ///
+    /// # Errors
+    /// As [`Accounts::set_password`].
+    pub fn set_password(
+        &self,
+        by: &dyn Requester,
+        id: &str,
+        hash: Hash,
+    ) -> Result<(), GatewayError> {
+        let account = self.accounts.set_password(by, id, hash)?;
+        if let Credential::Session(session) = &by.caller().credential {
+            self.sessions.renew_generation(session, &account);
+        }
+        Ok(())
     }
 
     /// Deletes an account, its sessions and its API keys. `also` deletes in the same commit what else belongs to it.

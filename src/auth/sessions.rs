@@ -306,7 +306,7 @@ impl Sessions {
     }
 
     /// Keeps the session with this hash after the change that ended the other sessions of its account.
-    pub fn renew_generation(&self, hash: &str, account: &Account) {
+    pub(super) fn renew_generation(&self, hash: &str, account: &Account) {
         let mut sessions = self.inner.sessions.lock();
         if let Some(session) = sessions.get_mut(hash).filter(|s| s.account == account.id) {
             session.generation = account.generation;

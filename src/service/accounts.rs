@@ -1,7 +1,7 @@
 //! The use cases of accounts. Admins manage all accounts; a client changes only the names and the password of its own.
 use crate::gateway::Gateway;
 use penstock_auth::accounts::{AccountEdit, Accounts, NewAccount, NewPassword};
-use penstock_auth::{Account, AuthError, Authorized, Caller, Credential, Role};
+use penstock_auth::{Account, AuthError, Authorized, Caller, Role};
 use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use std::sync::Arc;
@@ -151,13 +151,7 @@ pub async fn set_password(
     }
     let hash = accounts.hash_password(&password).await?;
     let id = account.id.clone();
-    let account = gateway
-        .run(by, min_role, move |gateway, by| gateway.auth.accounts.set_password(by, &id, hash))
-        .await?;
-    if let Credential::Session(session) = &by.credential {
-        gateway.auth.sessions.renew_generation(session, &account);
-    }
-    Ok(())
+    gateway.run(by, min_role, move |gateway, by| gateway.auth.set_password(by, &id, hash)).await
 }
 
 fn wrong_password_error(why: &str) -> GatewayError {

@@ -320,11 +320,14 @@ impl Provider {
     }
 }
 
-/// Adds the claims of the userinfo endpoint that the ID token lacks. A claim that is `null` there is missing.
+/// Adds the claims of the userinfo endpoint that the ID token lacks, also inside claims that are objects. A claim that is
+/// `null` in the ID token is missing.
 fn add_missing_claims(claims: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
-        if claims.get(&name).is_none_or(Value::is_null) {
-            claims.insert(name, value);
+        match (claims.entry(name).or_insert(Value::Null), value) {
+            (Value::Object(known), Value::Object(more)) => add_missing_claims(known, more),
+            (known, value) if known.is_null() => *known = value,
+            _ => {}
         }
     }
 }

@@ -85,6 +85,14 @@ fn the_userinfo_endpoint_adds_claims_that_are_missing_or_null() {
     add_missing_claims(&mut claims, more);
     let expected = json!({"sub": "a", "roles": ["USER"], "given_name": "Ada", "user_email": "a@b"});
     assert_eq!(Value::from(claims), expected);
+
+    // Claims such as `realm_access.roles` are inside others.
+    let mut claims = map(json!({"a": {"roles": null}, "b": {"kept": 1}, "c": ["USER"]}));
+    let more =
+        map(json!({"a": {"roles": ["USER"]}, "b": {"kept": 2, "d": 3}, "c": {"roles": ["ADMIN"]}}));
+    add_missing_claims(&mut claims, more);
+    let expected = json!({"a": {"roles": ["USER"]}, "b": {"kept": 1, "d": 3}, "c": ["USER"]});
+    assert_eq!(Value::from(claims), expected);
 }
 
 #[tokio::test]

@@ -85,8 +85,9 @@ pub(crate) struct Found {
 }
 
 impl Protection {
-    /// Returns the protection of a Business Object, with the shapes graphs that `graphs` returns; `None` if it has none.
-    /// Without `compiled` the members are unknown, and `members` are the filters of all possible ones.
+    /// Returns the protection of a Business Object, with the shapes graphs that `graphs` returns; `None` if it has none, or
+    /// is being deleted with its objects. Without `compiled` the members are unknown, and `members` are the filters of all
+    /// possible ones.
     pub(crate) fn new(
         object: &BusinessObject,
         compiled: Option<&Compiled>,
@@ -98,7 +99,7 @@ impl Protection {
         let validation = definition.validation.clone().unwrap_or_default();
         let validates = validation.mode != ValidationMode::Off && !validation.shapes.is_empty();
         let validation = if validates { validation } else { Validation::default() };
-        if !validates && !requires_review {
+        if object.deleting.is_some() || !validates && !requires_review {
             return None;
         }
         Some(Self {

@@ -223,6 +223,8 @@ impl Catalogue {
             if let Some(next) = &next {
                 store_definition(t, &compiled.with_deletion(next.clone()))?;
             } else {
+                // Commits after this one forget the definition.
+                change_feed::stop_watching(t, id)?;
                 BUSINESS_OBJECTS.delete(t, id)?;
                 free_name(t, compiled.object.version)?;
                 if let Some(record) = &deletion.record {

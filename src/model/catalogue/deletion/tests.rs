@@ -69,11 +69,11 @@ impl Fixture {
     }
 
     fn begin(&self, name: &str) -> Result<Arc<Compiled>, GatewayError> {
-        self.catalogue.begin_deletion(
-            Requester::new(&NoClient, "admin-1"),
-            name,
-            Preconditions::default(),
-        )
+        self.begin_as(Requester::new(&NoClient, "admin-1"), name)
+    }
+
+    fn begin_as(&self, by: Requester<'_>, name: &str) -> Result<Arc<Compiled>, GatewayError> {
+        self.catalogue.begin_deletion(by, name, Preconditions::default())
     }
 
     fn continue_once(&self, id: &str) -> Result<bool, GatewayError> {
@@ -198,6 +198,28 @@ fn business_objects_that_are_deleted_at_the_same_time_keep_nothing_for_each_othe
     {}
     assert_eq!(fixture.subjects(), Vec::<String>::new());
     assert_eq!(fixture.catalogue.list().len(), 0);
+}
+
+#[test]
+fn business_objects_that_are_deleted_protect_nothing_any_more() {
+    let fixture = Fixture::new();
+    let pumps = fixture.define("Pump", None);
+    fixture.ingest(&pumps, &json!([pump(1, &["urn:hot"]), pump(2, &[])])).unwrap();
+    let reviewed = json!({"review": "required"});
+    let pumps = fixture.define_with("Pump", None, &reviewed);
+    let hot = fixture.define_with("Hot", Some("urn:hot"), &reviewed);
+    let wet = fixture.define("Wet", Some("urn:wet"));
+    let bypass = Requester { bypass: true, ..Requester::new(&NoClient, "admin-1") };
+    fixture.begin_as(bypass, "Pump").unwrap();
+    fixture.begin_as(bypass, "Hot").unwrap();
+    // It is also a pump.
+    fixture.ingest(&wet, &json!([pump(3, &["urn:wet"])])).unwrap();
+    let ids = [&hot, &pumps].map(|object| object.object.id.as_str());
+    while ids.map(|id| fixture.continue_once(id).unwrap()) != [false; 2] {}
+    assert_eq!(fixture.subjects(), ["urn:pump:00003"]);
+    let read = fixture.store.read();
+    let definitions = fixture.catalogue.watch().current_definitions(&read).unwrap();
+    assert_eq!(ids.map(|id| definitions.version_of(id)), [None; 2]);
 }
 
 #[test]

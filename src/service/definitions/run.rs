@@ -39,7 +39,8 @@ const MAX_NAMED_CHANGES: usize = 100;
 /// - `ErrorClass::Invalid` with every error in the files, and `ErrorClass::Conflict` with every definition that cannot be
 ///   saved, each with its file, line and column
 /// - `ErrorClass::Forbidden` without the role Admin
-/// - `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk, and a definition would change
+/// - `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk, and a definition or a record of what
+///   files define would change
 pub fn apply_files(
     gateway: &Gateway,
     by: &Authorized,
@@ -52,9 +53,20 @@ pub fn apply_files(
     {
         // Files that change nothing need no space.
         let dry_run = ApplyOptions { is_dry_run: true, ..options.clone() };
-        let report = apply_files(gateway, by, files, &dry_run)?;
-        return if report.changes.is_empty() { Ok(report) } else { Err(full) };
+        let (report, has_changes) = run_files(gateway, by, files, &dry_run)?;
+        return if has_changes { Err(full) } else { Ok(report) };
     }
+    run_files(gateway, by, files, options).map(|(report, _)| report)
+}
+
+/// Applies the files, whatever is free on the disk. Returns also whether a definition or a record of what files define has
+/// changed, or in a dry run would.
+fn run_files(
+    gateway: &Gateway,
+    by: &Authorized,
+    files: &[DefinitionFile],
+    options: &ApplyOptions,
+) -> Result<(AppliedDefinitions, bool)> {
     let parsed = parse_files(files)?;
     let resources = read_resources(gateway, &parsed)?;
     gateway.auth.audit.flush();
@@ -84,10 +96,10 @@ pub fn apply_files(
         |transaction: &mut Transaction<'_>| run.write_all(transaction, &resources, &prepared);
     if options.is_dry_run {
         gateway.store.dry_run::<_, GatewayError>(by, write)?;
-        return Ok(run.report);
+        return Ok((run.report, run.has_changes));
     }
     gateway.store.commit::<_, GatewayError>(by, write)?;
-    let Run { catalogue, groups, report, .. } = run;
+    let Run { catalogue, groups, report, has_changes, .. } = run;
     groups.publish();
     catalogue.publish(requester);
     if report.changes.iter().any(|change| {
@@ -95,7 +107,7 @@ pub fn apply_files(
     }) {
         report_withdrawal(withdraw_abandoned(gateway));
     }
-    Ok(report)
+    Ok((report, has_changes))
 }
 
 /// Checks the guards of all Business Objects, before the transaction, because they may read everything that is stored.

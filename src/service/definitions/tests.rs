@@ -352,6 +352,10 @@ fn a_full_disk_refuses_only_what_changes() {
     let error = apply(&gateway, &changed, &in_folder()).unwrap_err();
     assert_eq!(error.class, ErrorClass::InsufficientStorage, "{error}");
     assert_eq!(gateway.auth.groups.get("leaders").unwrap().claim_values, ["shift-leaders"]);
+    // The same definitions become read-only, which is a change too.
+    let of_service = ApplyOptions { is_service_folder: true, ..in_folder() };
+    let error = apply(&gateway, &plant_files(), &of_service).unwrap_err();
+    assert_eq!(error.class, ErrorClass::InsufficientStorage, "{error}");
 }
 
 #[test]

@@ -143,6 +143,22 @@ fn an_object_added_and_removed_between_two_exports_is_not_exported() {
 }
 
 #[test]
+fn an_export_of_an_earlier_definition_is_followed_by_a_full_one() {
+    let mut fixture = Fixture::new();
+    let pushed = TestDefinition { on_change: false, ..TestDefinition::exporting_to(&[0]) };
+    fixture.define_object(0, &pushed);
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    // Nothing records the changes after this push has rendered its file, until the definition is replaced.
+    let earlier = fixture.catalogue.get(NAMES[0]).unwrap();
+    fixture.define_object(0, &TestDefinition::exporting_to(&[0]));
+    let pushed = fixture.exporter.push(&earlier, ExportRequester::gateway()).unwrap();
+    assert_eq!(pushed.exports.len(), 1);
+    fixture.settle_all();
+    fixture.assert_consumers_match();
+    assert_eq!(fixture.consumer.plant_kinds("north"), [ExportKind::Full, ExportKind::Full]);
+}
+
+#[test]
 fn a_target_that_was_removed_and_added_again_gets_a_full_export() {
     let mut fixture = Fixture::new();
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);

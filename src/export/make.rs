@@ -14,7 +14,7 @@ use penstock_base::hex::encode_hex;
 use penstock_base::telemetry::metrics;
 use penstock_base::{run_in_background, time};
 use penstock_config::ExportFormat;
-use penstock_model::catalogue::Catalogue;
+use penstock_model::catalogue::{self, Catalogue};
 use penstock_model::change_feed::{self, ExportCursor, KnownTarget};
 use penstock_model::resource::{BusinessObject, Compiled};
 use penstock_resources::export::{Export, ExportKind};
@@ -112,6 +112,9 @@ pub(super) fn targets_without_full(
 
 /// Renders all members and queues the export for these targets, or returns the reason why there is nothing to
 /// export. The caller holds the Business Object's lock.
+///
+/// If the definition is replaced meanwhile, the targets do not count as having everything: an earlier definition may not
+/// have recorded the changes since the file was rendered.
 pub(super) fn create_full_export(
     inner: &ExporterParts,
     business_object: &Compiled,
@@ -120,8 +123,9 @@ pub(super) fn create_full_export(
     hook: ExportCommitHook<'_>,
 ) -> Result<PushResult, GatewayError> {
     let started = Instant::now();
-    let id = business_object.object.id.as_str();
-    let name = business_object.object.definition.name.as_str();
+    let object = &business_object.object;
+    let id = object.id.as_str();
+    let name = object.definition.name.as_str();
     let store = &inner.queue.store;
     let is_for_all = targets.len() == all_targets(business_object).len();
     // If the store accepts no commits, fail before a file is written for nothing.
@@ -145,12 +149,14 @@ pub(super) fn create_full_export(
     let mut queued = |t: &mut Transaction<'_>, _: &[Export]| {
         hook(t)?;
         let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
-        if is_for_all {
-            cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
-            cursor.view = view_digest(business_object);
-            cursor.targets.clear();
+        if catalogue::is_current(t, object)? {
+            if is_for_all {
+                cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
+                cursor.view = view_digest(business_object);
+                cursor.targets.clear();
+            }
+            mark_targets_current(&inner.options, t, name, &mut cursor, targets)?;
         }
-        mark_targets_current(&inner.options, t, name, &mut cursor, targets)?;
         cursor.exports += 1;
         change_feed::CURSORS.put(t, id, &cursor)
     };
@@ -171,7 +177,7 @@ pub(super) fn create_full_export(
             builder.check_instance(t)?;
             hook(t)?;
             let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
-            if is_for_all {
+            if is_for_all && catalogue::is_current(t, object)? {
                 cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
             }
             Ok(change_feed::CURSORS.put(t, id, &cursor)?)
@@ -186,14 +192,16 @@ pub(super) fn create_full_export(
 }
 
 /// Renders the changes of the oldest unfinished generation and queues them for all targets. No target may still
-/// need a full export. The caller holds the Business Object's lock.
+/// need a full export. The caller holds the Business Object's lock. If the definition is replaced meanwhile, the
+/// generation stays unfinished, and a full export follows.
 pub(super) fn create_incremental_export(
     inner: &ExporterParts,
     business_object: &Compiled,
 ) -> Result<Vec<Export>, GatewayError> {
     let started = Instant::now();
-    let id = business_object.object.id.as_str();
-    let name = business_object.object.definition.name.as_str();
+    let object = &business_object.object;
+    let id = object.id.as_str();
+    let name = object.definition.name.as_str();
     let store = &inner.queue.store;
     // Read inside a transaction, so that a commit in progress is visible.
     let (cursor, _) = store.transact::<_, Error>(|t| match change_feed::read_cursor(t, id)? {
@@ -220,9 +228,14 @@ pub(super) fn create_incremental_export(
         builder.render_changes(generation, &cursor, &outputs)?;
     let mut hook = |t: &mut Transaction<'_>, entries: &[Export]| {
         let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
-        cursor.done = cursor.done.max(generation);
+        let is_current = catalogue::is_current(t, object)?;
+        if is_current {
+            cursor.done = cursor.done.max(generation);
+        }
         if !entries.is_empty() {
             cursor.exports += 1;
+        }
+        if is_current && !entries.is_empty() {
             cursor.targets.retain(|target, _| targets.contains(target));
             let known: Vec<String> = cursor.targets.keys().cloned().collect();
             mark_targets_current(&inner.options, t, name, &mut cursor, &known)?;

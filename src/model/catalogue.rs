@@ -47,9 +47,10 @@ use tokio::sync::Notify;
 
 pub use batch::{Batch, SavedDefinition};
 pub(super) use deletion::being_deleted_error;
+pub use entry::is_current;
 pub(super) use entry::{
     BUSINESS_OBJECTS, find_namespace_user, list_definitions_with_key, list_keyed_namespaces,
-    list_named_namespaces, list_stored, read_version,
+    list_named_namespaces, list_stored,
 };
 pub(super) use rebase::{RebasePreview, preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};

@@ -318,9 +318,13 @@ pub(crate) fn store_definition(
     BUSINESS_OBJECTS.put(transaction, &compiled.object.id, &stored)
 }
 
-/// Returns the stored version of a definition, or `None` if there is no readable one.
-pub(crate) fn read_version(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
-    Ok(BUSINESS_OBJECTS.get_readable(read, id)?.map(|stored| stored.object.version))
+/// Returns whether the definition of a Business Object was neither replaced nor deleted since it was read.
+///
+/// # Errors
+/// The errors of the store.
+pub fn is_current(read: &impl Read, object: &BusinessObject) -> Result<bool, Error> {
+    let stored = BUSINESS_OBJECTS.get_readable(read, &object.id)?;
+    Ok(stored.is_some_and(|stored| stored.object.version == object.version))
 }
 
 /// Iterates over all stored definitions.

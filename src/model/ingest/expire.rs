@@ -63,7 +63,7 @@ pub fn remove_expired(
     let object = &request.business_object.object;
     let mut is_current = true;
     let (expired, _) = store.transact(|transaction| -> Result<_, GatewayError> {
-        if catalogue::read_version(transaction, &object.id)? != Some(object.version) {
+        if !catalogue::is_current(transaction, object)? {
             is_current = false;
             return Ok(None);
         }

@@ -143,6 +143,26 @@ fn an_object_added_and_removed_between_two_exports_is_not_exported() {
 }
 
 #[test]
+fn a_deletion_is_not_missed_after_exports_on_change_were_switched_off_and_on() {
+    let mut fixture = Fixture::new();
+    let on_change = TestDefinition::exporting_to(&[0]);
+    fixture.define_object(0, &on_change);
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.settle_all();
+    // No round of the exporter removes the record of this one.
+    fixture.ingest_objects(0, Mode::Add, &[(1, 1, vec![])]);
+    fixture.define_object(
+        0,
+        &TestDefinition { on_change: false, ..TestDefinition::exporting_to(&[0]) },
+    );
+    fixture.define_object(0, &on_change);
+    fixture.run_round();
+    fixture.ingest_objects(0, Mode::Delete, &[(1, 1, vec![])]);
+    fixture.settle_all();
+    fixture.assert_consumers_match();
+}
+
+#[test]
 fn an_export_of_an_earlier_definition_is_followed_by_a_full_one() {
     let mut fixture = Fixture::new();
     let pushed = TestDefinition { on_change: false, ..TestDefinition::exporting_to(&[0]) };

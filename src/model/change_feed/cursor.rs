@@ -213,7 +213,10 @@ pub(crate) fn update_watching(
         return stop_watching(transaction, &object.id);
     }
     let definition = &object.definition;
-    let mut cursor = read_cursor(transaction, &object.id)?.unwrap_or_default();
+    let mut cursor = match read_cursor(transaction, &object.id)? {
+        Some(cursor) => cursor,
+        None => begin_cursor(transaction, &object.id)?,
+    };
     // Changes are missing from the time when none were recorded, or when another view decided which ones concern it. A
     // target missed the exports while it was not listed. Such targets need a full export.
     let was_recorded = before.is_some_and(|before| {
@@ -231,6 +234,14 @@ pub(crate) fn update_watching(
     }
     CURSORS.put(transaction, &object.id, &cursor)?;
     change_watched_number(transaction)
+}
+
+/// Returns the cursor of a Business Object that begins to be watched. Records of an earlier time may not be removed yet. They
+/// are in generations that are done, because they would hide later changes of the same objects.
+fn begin_cursor(read: &impl Read, id: &str) -> Result<ExportCursor, Error> {
+    let last = CHANGES.scan().prefix::<String>(id).reverse().first(read)?;
+    let done = last.and_then(|row| row.key_or_log()).map_or(0, |(_, generation, _)| generation);
+    Ok(ExportCursor { open: done.saturating_add(1), done, ..ExportCursor::default() })
 }
 
 /// Returns whether both definitions show the same members in the same way.

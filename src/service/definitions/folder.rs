@@ -96,14 +96,20 @@ fn read_file(path: &Path, owner: u32) -> Result<String, String> {
     check_owner(&metadata, owner)?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.is_empty() {
-        // Otherwise a power cut while the file is written would release its definitions.
-        return Err("it is empty; remove it, or write a comment into it".to_owned());
-    }
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("it has more than {MAX_FILE_BYTES} bytes; divide it into several"));
     }
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    // Editors write it, and Turtle and ShEx have none.
+    let text = match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    };
+    if text.is_empty() {
+        // Otherwise a power cut while the file is written would release its definitions.
+        return Err("it is empty; remove it, or write a comment into it".to_owned());
+    }
+    Ok(text)
 }
 
 fn check_owner(metadata: &Metadata, owner: u32) -> Result<(), String> {
@@ -151,6 +157,22 @@ mod tests {
         }
         create_dir(folder.join("sub")).unwrap();
         assert_eq!(read(folder).unwrap(), ["a.json", "b.yaml", "c.ttl"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        set_mode(dir.path(), 0o755);
+        let path = dir.path().join("a.ttl");
+        let write_marked = |text: &str| {
+            write(&path, format!("\u{feff}{text}")).unwrap();
+            set_mode(&path, 0o644);
+        };
+        write_marked("# nothing\n");
+        let files = read_folder(dir.path(), geteuid().as_raw()).unwrap();
+        assert_eq!(files[0].text, "# nothing\n");
+        write_marked("");
+        assert!(read(dir.path()).unwrap_err().contains("a.ttl: it is empty"));
     }
 
     #[test]

@@ -48,24 +48,24 @@ pub fn apply_files(
     options: &ApplyOptions,
 ) -> Result<AppliedDefinitions> {
     by.require_role(Role::Admin)?;
-    if !options.is_dry_run
-        && let Err(full) = gateway.disk.check_reserve()
-    {
+    let full = if options.is_dry_run { None } else { gateway.disk.check_reserve().err() };
+    let is_committed = !options.is_dry_run && full.is_none();
+    let (report, has_changes) = run_files(gateway, by, files, options, is_committed)?;
+    match full {
         // Files that change nothing need no space.
-        let dry_run = ApplyOptions { is_dry_run: true, ..options.clone() };
-        let (report, has_changes) = run_files(gateway, by, files, &dry_run)?;
-        return if has_changes { Err(full) } else { Ok(report) };
+        Some(full) if has_changes => Err(full),
+        _ => Ok(report),
     }
-    run_files(gateway, by, files, options).map(|(report, _)| report)
 }
 
-/// Applies the files, whatever is free on the disk. Returns also whether a definition or a record of what files define has
-/// changed, or in a dry run would.
+/// Applies the files, whatever is free on the disk; unless `is_committed`, in a transaction that is discarded. Returns also
+/// whether a definition or a record of what files define has changed.
 fn run_files(
     gateway: &Gateway,
     by: &Authorized,
     files: &[DefinitionFile],
     options: &ApplyOptions,
+    is_committed: bool,
 ) -> Result<(AppliedDefinitions, bool)> {
     let parsed = parse_files(files)?;
     let resources = read_resources(gateway, &parsed)?;
@@ -79,7 +79,7 @@ fn run_files(
         };
     let requester = Requester { on_commit: Some(&add_events), ..Requester::new(by, by.id()) };
     let mut catalogue = gateway.catalogue.begin_batch();
-    let prepared = prepare_all(&mut catalogue, requester, &resources, options.is_dry_run)?;
+    let prepared = prepare_all(&mut catalogue, requester, &resources, is_committed)?;
     let mut run = Run {
         gateway,
         by,
@@ -94,7 +94,7 @@ fn run_files(
     };
     let write =
         |transaction: &mut Transaction<'_>| run.write_all(transaction, &resources, &prepared);
-    if options.is_dry_run {
+    if !is_committed {
         gateway.store.dry_run::<_, GatewayError>(by, write)?;
         return Ok((run.report, run.has_changes));
     }
@@ -116,7 +116,7 @@ fn prepare_all(
     catalogue: &mut Batch<'_>,
     by: Requester<'_>,
     resources: &[Resource<'_>],
-    is_dry_run: bool,
+    is_committed: bool,
 ) -> Result<Vec<Option<PreparedDefinition>>> {
     let namespaces: Vec<DefinedNamespace> = resources
         .iter()
@@ -138,7 +138,7 @@ fn prepare_all(
         });
     }
     errors.finish()?;
-    if !is_dry_run {
+    if is_committed {
         let (changed, new): (Vec<_>, Vec<_>) = resources
             .iter()
             .zip(&prepared)

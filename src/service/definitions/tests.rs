@@ -359,6 +359,21 @@ fn a_full_disk_refuses_only_what_changes() {
 }
 
 #[test]
+fn a_full_disk_does_not_refuse_the_unchanged_files_of_the_service() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    let of_service = ApplyOptions { is_service_folder: true, ..in_folder() };
+    apply(&gateway, &plant_files(), &of_service).unwrap();
+    drop(gateway);
+    let gateway = open_gateway(dir.path(), &["--service.limits.disk-reserve=1TiB".to_owned()]);
+    // A command with the same folder leaves them read-only.
+    for options in [of_service, in_folder()] {
+        let report = apply(&gateway, &plant_files(), &options).unwrap();
+        assert_eq!((report.changes.len(), report.unchanged), (0, 4));
+    }
+}
+
+#[test]
 fn definitions_of_the_command_stay_editable_and_drift_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let gateway = open_gateway(dir.path(), &[]);

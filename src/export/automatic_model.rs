@@ -179,6 +179,22 @@ fn an_export_of_an_earlier_definition_is_followed_by_a_full_one() {
 }
 
 #[test]
+fn a_push_of_an_earlier_definition_is_not_the_last_export() {
+    let mut fixture = Fixture::new();
+    fixture.define_object(0, &TestDefinition::exporting_to(&[0]));
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![0])]);
+    let earlier = fixture.catalogue.get(NAMES[0]).unwrap();
+    let other = TestDefinition { other_mapping: true, ..TestDefinition::exporting_to(&[0]) };
+    fixture.define_object(0, &other);
+    fixture.settle_all();
+    // This push has waited for its permit meanwhile.
+    fixture.exporter.push(&earlier, ExportRequester::gateway()).unwrap();
+    fixture.settle_all();
+    fixture.assert_consumers_match();
+    assert_eq!(fixture.consumer.plant_kinds("north"), [ExportKind::Full; 3]);
+}
+
+#[test]
 fn a_target_that_was_removed_and_added_again_gets_a_full_export() {
     let mut fixture = Fixture::new();
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);

@@ -114,7 +114,7 @@ pub(super) fn targets_without_full(
 /// export. The caller holds the Business Object's lock.
 ///
 /// If the definition is replaced meanwhile, the targets do not count as having everything: an earlier definition may not
-/// have recorded the changes since the file was rendered.
+/// have recorded the changes since the file was rendered. With `exportOnChange`, another full export follows.
 pub(super) fn create_full_export(
     inner: &ExporterParts,
     business_object: &Compiled,
@@ -156,6 +156,9 @@ pub(super) fn create_full_export(
                 cursor.targets.clear();
             }
             mark_targets_current(&inner.options, t, name, &mut cursor, targets)?;
+        } else {
+            // The exports of the new definition may have come before this one, and nothing may change after it.
+            inner.options.catalogue.watch().mark(id);
         }
         cursor.exports += 1;
         change_feed::CURSORS.put(t, id, &cursor)

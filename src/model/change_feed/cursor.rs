@@ -236,8 +236,8 @@ pub(crate) fn update_watching(
     change_watched_number(transaction)
 }
 
-/// Returns the cursor of a Business Object that begins to be watched. Records of an earlier time may not be removed yet. They
-/// are in generations that are done, because they would hide later changes of the same objects.
+/// Returns the cursor of a Business Object that begins to be watched. Records of an earlier time may still be there. Their
+/// generations count as done. Otherwise they would hide later changes of the same objects.
 fn begin_cursor(read: &impl Read, id: &str) -> Result<ExportCursor, Error> {
     let last = CHANGES.scan().prefix::<String>(id).reverse().first(read)?;
     let done = last.and_then(|row| row.key_or_log()).map_or(0, |(_, generation, _)| generation);

@@ -100,7 +100,7 @@ fn read_file(path: &Path, owner: u32) -> Result<String, String> {
         return Err(format!("it has more than {MAX_FILE_BYTES} bytes; divide it into several"));
     }
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-    // Editors write it, and Turtle and ShEx have none.
+    // Some editors write a byte order mark. It is no part of the text, and Turtle and ShEx do not allow it.
     let text = match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,

@@ -49,9 +49,6 @@ pub(super) const FIELDS: [Field; 16] = [
     ("approvers", "Approvers", |draft| draft.approvers.clone()),
 ];
 
-/// The maximum number of rows that are read, of conditions and of namespaces.
-const MAX_ROWS: usize = 100;
-
 /// The content of the editor's form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Draft {
@@ -213,9 +210,14 @@ fn parse_choice<T>(
     parse(name).map_err(|why| findings.push(Finding::at_pointer(place, why))).ok()
 }
 
-/// Reads the rows of a form, each with these parts. Empty rows are ignored.
+/// Reads all rows of a form in their order, each with these parts. Empty rows are ignored.
 fn read_rows<const N: usize>(form: &Form, kind: &str, parts: [&str; N]) -> Vec<[String; N]> {
-    (0..MAX_ROWS)
+    let prefix = format!("{kind}.");
+    let rows: BTreeSet<usize> = form
+        .ticked_below(&prefix)
+        .filter_map(|rest| rest.split('.').next()?.parse().ok())
+        .collect();
+    rows.into_iter()
         .map(|row| {
             parts.map(|part| form.trimmed(&format!("{kind}.{row}.{part}")).unwrap_or_default())
         })
@@ -274,6 +276,23 @@ mod tests {
         assert!(new.compile(&|_| Ok(())).is_ok());
         assert_eq!(draft.condition_rows().len(), 4);
         assert_eq!(draft.namespace_rows().len(), 4);
+    }
+
+    #[test]
+    fn a_form_has_as_many_rows_as_the_definition() {
+        let mut fields = Vec::new();
+        for row in 0..250 {
+            fields.push((format!("namespace.{row}.name"), format!("N{row}")));
+            fields.push((format!("condition.{row}.predicate"), format!("urn:p:{row}")));
+            fields.push((format!("condition.{row}.value"), format!("urn:v:{row}")));
+        }
+        let form =
+            fields.iter().fold(Form::default(), |form, (name, value)| form.with_value(name, value));
+        let definition = Draft::from_form(&form).definition;
+        let namespaces: Vec<_> = definition.namespaces.iter().map(|one| one.name.clone()).collect();
+        assert_eq!(namespaces, (0..250).map(|row| format!("N{row}")).collect::<Vec<_>>());
+        let values: Vec<_> = definition.conditions.iter().map(|one| one.value.clone()).collect();
+        assert_eq!(values, (0..250).map(|row| format!("urn:v:{row}")).collect::<Vec<_>>());
     }
 
     #[test]

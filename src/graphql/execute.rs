@@ -12,8 +12,8 @@ use super::plan::{PagePart, Planner, unimplemented_field_error};
 use super::schema::GraphqlSources;
 use super::system::{self, QUERY_TYPE};
 use super::{input, user};
-use async_graphql::Value;
 use async_graphql::parser::types::SelectionSet;
+use async_graphql::{PathSegment, Value};
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::GraphqlLimits;
@@ -101,21 +101,37 @@ impl<'d> Execution<'d> {
         }
     }
 
-    /// Returns the result. A field that fails is null. `introspected` is the library's answer to introspection.
+    /// Returns the result. A field that fails is null; the whole result is if the field must not be. `introspected` is the
+    /// library's answer to introspection.
     pub(super) fn answer_operation(&self, introspected: &Value) -> ResultValue {
         let document = self.planner.document;
         let sets = [&document.operation.selection_set.node];
         let fields = document.collect_fields(&sets, &|name| name == QUERY_TYPE);
-        let members = fields.into_iter().map(|selected| {
-            let key = selected.key.clone();
-            let out = match selected.field.node.name.node.as_str() {
+        let mut members = Vec::with_capacity(fields.len());
+        for selected in fields {
+            let (key, name) = (selected.key.clone(), selected.field.node.name.node.as_str());
+            let out = match name {
                 "__typename" => Ok(ResultValue::from_text(QUERY_TYPE)),
                 "__schema" | "__type" => Ok(get_introspected_member(introspected, &key)),
                 name => self.answer_root_field(name, &selected),
             };
-            (key, out.unwrap_or_else(|error| ResultValue::Failed(Box::new(error))))
-        });
-        ResultValue::Object(members.collect())
+            let out = match out {
+                Ok(out) => out,
+                Err(error) if self.is_non_null(name) => {
+                    let place = PathSegment::Field(key.to_string());
+                    return ResultValue::FailedBelow(place, Box::new(error));
+                }
+                Err(error) => ResultValue::Failed(Box::new(error)),
+            };
+            members.push((key, out));
+        }
+        ResultValue::Object(members)
+    }
+
+    /// Whether a field of the query type must not be null.
+    fn is_non_null(&self, name: &str) -> bool {
+        !self.planner.model.roots.contains_key(name)
+            && system::NON_NULL_QUERY_FIELDS.contains(&name)
     }
 
     fn answer_root_field(

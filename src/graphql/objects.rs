@@ -333,7 +333,11 @@ impl<'d> Execution<'d> {
                     let values = find_shown_values(shape, *place, owned);
                     let mut outs =
                         values.map_or_else(Vec::new, |(_, values)| render_values(leaf, &values));
-                    if *many { ResultValue::List(outs) } else { ResultValue::or_null(outs.pop()) }
+                    if *many {
+                        ResultValue::list_non_null(outs)
+                    } else {
+                        ResultValue::or_null(outs.pop())
+                    }
                 }
                 Step::Texts(place, parts) => {
                     let mut outs = Vec::new();

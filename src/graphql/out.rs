@@ -19,6 +19,8 @@ pub(super) enum ResultValue {
     Shared(Rc<ResultValue>),
     /// A value that could not be read: `null`, and an entry in `errors`.
     Failed(Box<GatewayError>),
+    /// A value that is `null` because the value at this place in it could not be read and must not be null (GraphQL, 6.4.4).
+    FailedBelow(PathSegment, Box<GatewayError>),
 }
 
 impl ResultValue {
@@ -33,6 +35,17 @@ impl ResultValue {
     /// Returns the value, or null.
     pub(super) fn or_null(value: Option<Self>) -> Self {
         value.unwrap_or(Self::Null)
+    }
+
+    /// Returns a list whose items must not be null. If one of them could not be read, the list is null.
+    pub(super) fn list_non_null(mut items: Vec<Self>) -> Self {
+        let failed = items.iter().position(|item| matches!(item, Self::Failed(_)));
+        match failed.map(|index| (index, items.swap_remove(index))) {
+            Some((index, Self::Failed(cause))) => {
+                Self::FailedBelow(PathSegment::Index(index), cause)
+            }
+            _ => Self::List(items),
+        }
     }
 
     /// Converts any JSON value.
@@ -52,7 +65,7 @@ impl ResultValue {
                 members.iter().map(|(key, out)| key.len() + 4 + out.count_bytes()).sum()
             }
             Self::Shared(shared) => shared.count_bytes(),
-            Self::Null | Self::Failed(_) => 4,
+            Self::Null | Self::Failed(_) | Self::FailedBelow(..) => 4,
         }
     }
 
@@ -103,14 +116,21 @@ impl Writer {
                 }
                 self.out.push('}');
             }
-            ResultValue::Failed(cause) => {
-                self.out.push_str("null");
-                if self.errors.len() < MAX_ERRORS {
-                    let mut error = ServerError::new(cause.to_string(), None);
-                    error.path.clone_from(&self.path);
-                    self.errors.push(error);
-                }
+            ResultValue::Failed(cause) => self.write_failure(cause),
+            ResultValue::FailedBelow(place, cause) => {
+                self.path.push(place.clone());
+                self.write_failure(cause);
+                self.path.pop();
             }
+        }
+    }
+
+    fn write_failure(&mut self, cause: &GatewayError) {
+        self.out.push_str("null");
+        if self.errors.len() < MAX_ERRORS {
+            let mut error = ServerError::new(cause.to_string(), None);
+            error.path.clone_from(&self.path);
+            self.errors.push(error);
         }
     }
 

@@ -26,6 +26,10 @@ pub(super) const SHARED_QUERY_FIELDS: [&str; 6] =
 /// The field of the query type with the pending changes, which a Business Object can have too.
 pub(super) const CHANGES_FIELD: &str = "penstockPendingChanges";
 
+/// The fields of the query type that must not be null, unless a Business Object has their name.
+pub(super) const NON_NULL_QUERY_FIELDS: [&str; 3] =
+    ["authenticatedUser", "businessObjects", CHANGES_FIELD];
+
 /// The default number of objects on a page.
 pub(super) const DEFAULT_PAGE_SIZE: usize = 50;
 

@@ -357,6 +357,38 @@ async fn values_of_another_type_are_shown_like_the_view_or_null_with_an_error() 
 }
 
 #[tokio::test]
+async fn a_list_of_booleans_with_another_value_is_null() {
+    let fixture = Fixture::new(&[]);
+    let config = "
+type: object
+path: Switch:.
+fields:
+  uri: {type: id}
+  states: {type: array, path: <urn:p:states>, elements: {type: boolean}}
+";
+    fixture.define("Switch", config);
+    fixture.send("Switch", &json!([{"uri": "urn:switch:1", "states": [true, false]}]));
+    let document = "{ switch(uri: \"urn:switch:1\") { uri states } }";
+    let data = Fixture::expect_data(fixture.run_query(document).await);
+    assert_eq!(data["switch"]["states"].as_array().map(Vec::len), Some(2), "{data}");
+    let [subject, predicate, graph] =
+        ["urn:switch:1", "urn:p:states", "urn:g"].map(NamedNode::new_unchecked);
+    let quad = Quad::new(subject, predicate, Literal::new_simple_literal("on"), graph);
+    let add = |change: &mut penstock_store::Transaction<'_>| {
+        change.insert(quad.as_ref())?;
+        Ok::<_, GatewayError>(())
+    };
+    fixture.gateway.store.commit(&NoClient, add).unwrap();
+    let answer = fixture.run_query(document).await;
+    // The type `[Boolean!]` has no null in the list.
+    assert_eq!(answer["data"], json!({"switch": {"uri": "urn:switch:1", "states": null}}));
+    let path = &answer["errors"][0]["path"];
+    assert_eq!((&path[0], &path[1]), (&json!("switch"), &json!("states")));
+    assert!(path[2].is_u64(), "{path}");
+    assert_eq!(answer["errors"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_group_is_null_if_its_map_shows_no_member() {
     let fixture = Fixture::new(&[]);
     let config = "

@@ -12,6 +12,9 @@ pub(super) const MAX_COLUMNS: usize = 2000;
 /// The maximum number of findings in one answer.
 pub(super) const MAX_FINDINGS: usize = 100;
 
+/// The maximum number of characters of a name with a wrong line end that a finding shows.
+const MAX_SHOWN_CHARS: usize = 60;
+
 /// The header of a CSV text, and the format of its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvHeader {
@@ -69,6 +72,13 @@ impl CsvHeader {
                     "the column {number} has no name; the header must name a field for each"
                 );
                 findings.push(Finding::at_line(line, column, message));
+            } else if has_single_carriage_return(&name) {
+                let message = format!(
+                    "the name {:?} has a carriage return without a line feed; end each line with CR LF or LF, because a CR \
+                     alone ends none",
+                    shorten_name(&name)
+                );
+                findings.push(Finding::at_line(line, column, message));
             } else if let Some(other) = first.insert(name.clone(), number) {
                 let message =
                     format!("the columns {other} and {number} have the same name {name:?}");
@@ -97,6 +107,16 @@ impl CsvHeader {
     pub(super) fn names(&self) -> &[ColumnName] {
         &self.names
     }
+}
+
+/// Returns whether a name has a carriage return that is no part of a line break.
+fn has_single_carriage_return(name: &str) -> bool {
+    name.split("\r\n").any(|part| part.contains('\r'))
+}
+
+/// Returns the beginning of a name, which may be the rest of the text.
+fn shorten_name(name: &str) -> &str {
+    name.char_indices().nth(MAX_SHOWN_CHARS).and_then(|(end, _)| name.get(..end)).unwrap_or(name)
 }
 
 /// Returns these findings of the header as an error, if there are any.

@@ -160,6 +160,19 @@ fn each_error_of_a_header_has_its_column() {
 }
 
 #[test]
+fn a_carriage_return_alone_ends_no_line() {
+    let text = "tag,name\rP-1,Feed\rP-2,Drain\r";
+    let found = header_errors(text);
+    assert_eq!(found[0].0, 5, "{found:?}");
+    assert!(found[0].1.contains("end each line with CR LF or LF"), "{found:?}");
+    // Otherwise a mapping that ignores unknown fields would take all records for names of columns.
+    assert!(CsvHeader::read(text.as_bytes(), CsvFormat::default(), 1).is_err());
+    // A name in quotes may have a line break.
+    let text = b"\"flow\r\n(m3/h)\",name\r";
+    assert!(CsvHeader::read(text, CsvFormat::default(), 1).is_ok());
+}
+
+#[test]
 fn a_wrong_delimiter_is_suggested() {
     let found = header_errors("name;flow");
     assert!(found[0].1.contains("?delimiter=%3B"), "{found:?}");

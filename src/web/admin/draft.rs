@@ -83,7 +83,7 @@ impl Draft {
         let mut findings = Vec::new();
         let namespaces = read_rows(form, "namespace", ["name", "uriBase", "generator"]);
         let namespaces =
-            namespaces.into_iter().enumerate().map(|(row, [name, base, generator])| {
+            namespaces.into_iter().enumerate().map(|(row, (_, [name, base, generator]))| {
                 let place = format!("/namespaces/{row}/generator");
                 DefinedNamespace {
                     name,
@@ -117,9 +117,9 @@ impl Draft {
             config: form.text("config"),
             namespaces,
             conditions: conditions
-                .map(|[predicate, value, datatype, language]| Condition {
+                .map(|(row, [predicate, value, datatype, language])| Condition {
                     predicate,
-                    value,
+                    value: find_stored_value(form, row).unwrap_or(value),
                     datatype: (!datatype.is_empty()).then_some(datatype),
                     language: (!language.is_empty()).then_some(language),
                 })
@@ -210,8 +210,26 @@ fn parse_choice<T>(
     parse(name).map_err(|why| findings.push(Finding::at_pointer(place, why))).ok()
 }
 
-/// Reads all rows of a form in their order, each with these parts. Empty rows are ignored.
-fn read_rows<const N: usize>(form: &Form, kind: &str, parts: [&str; N]) -> Vec<[String; N]> {
+/// Whether an input does not send the value of a condition as it is: white space around it, or line breaks. The form then has
+/// the value in a hidden field too.
+pub(super) fn needs_stored_value(value: &str) -> bool {
+    value.trim() != value || value.contains('\n')
+}
+
+/// Returns the value in the hidden field of a condition, if its input is unchanged. White space that somebody types around a
+/// value does not count, but that of a value which others have defined does.
+fn find_stored_value(form: &Form, row: usize) -> Option<String> {
+    let stored = form.text_if_sent(&format!("condition.{row}.stored"))?;
+    let shown: String = stored.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+    (form.text(&format!("condition.{row}.value")) == shown).then_some(stored)
+}
+
+/// Reads all rows of a form in their order, each with its number and these parts. Empty rows are ignored.
+fn read_rows<const N: usize>(
+    form: &Form,
+    kind: &str,
+    parts: [&str; N],
+) -> Vec<(usize, [String; N])> {
     let prefix = format!("{kind}.");
     let rows: BTreeSet<usize> = form
         .ticked_below(&prefix)
@@ -219,9 +237,11 @@ fn read_rows<const N: usize>(form: &Form, kind: &str, parts: [&str; N]) -> Vec<[
         .collect();
     rows.into_iter()
         .map(|row| {
-            parts.map(|part| form.trimmed(&format!("{kind}.{row}.{part}")).unwrap_or_default())
+            let read =
+                |part: &str| form.trimmed(&format!("{kind}.{row}.{part}")).unwrap_or_default();
+            (row, parts.map(read))
         })
-        .filter(|row| row.iter().any(|text| !text.is_empty()))
+        .filter(|(_, texts)| texts.iter().any(|text| !text.is_empty()))
         .collect()
 }
 
@@ -293,6 +313,28 @@ mod tests {
         assert_eq!(namespaces, (0..250).map(|row| format!("N{row}")).collect::<Vec<_>>());
         let values: Vec<_> = definition.conditions.iter().map(|one| one.value.clone()).collect();
         assert_eq!(values, (0..250).map(|row| format!("urn:v:{row}")).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_condition_keeps_the_white_space_of_its_stored_value() {
+        let read = |sent: &str, stored: Option<&str>| {
+            let form = Form::with_values([
+                ("condition.0.predicate", Some("urn:p".to_owned())),
+                ("condition.0.value", Some(sent.to_owned())),
+                ("condition.0.stored", stored.map(str::to_owned)),
+            ]);
+            Draft::from_form(&form).definition.conditions.swap_remove(0).value
+        };
+        assert!(needs_stored_value("PUMP  ") && needs_stored_value("a\nb"));
+        assert!(!needs_stored_value("PUMP"));
+        assert_eq!(read("PUMP  ", Some("PUMP  ")), "PUMP  ");
+        assert_eq!(read("ab", Some("a\r\nb")), "a\nb");
+        assert_eq!(read("PUMP", Some("PUMP  ")), "PUMP");
+        assert_eq!(read(" FAN ", Some("PUMP  ")), "FAN");
+        assert_eq!(read(" FAN ", None), "FAN");
+        // A row that somebody empties is no condition.
+        let form = Form::with_values([("condition.0.stored", Some("PUMP  ".to_owned()))]);
+        assert!(Draft::from_form(&form).definition.conditions.is_empty());
     }
 
     #[test]

@@ -160,7 +160,8 @@ impl Fields {
         }
     }
 
-    /// Compares lists of objects: those with the same URI, or else at the same position.
+    /// Compares lists of objects: those with the same URI, or else at the same position. Only ordered arrays can have another
+    /// order, because views sort the others.
     fn compare_lists(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
         let Some((last, parents)) = path.split_last() else { return };
         let [before, after] = [before, after].map(list_elements);
@@ -183,6 +184,12 @@ impl Fields {
         removed.sort_by_key(|(at, _)| *at);
         for (at, element) in removed {
             self.compare(&name_element(at, " (removed)"), Some(element), None);
+        }
+        let (before, after) = (list_shared_uris(before, after), list_shared_uris(after, before));
+        if before != after {
+            let name = format!("{} (order)", path.join(" › "));
+            let [before, after] = [before, after].map(|uris| uris.join("\n"));
+            self.changed.push(ChangedField { name, before, after });
         }
     }
 
@@ -226,6 +233,19 @@ fn list_elements(value: Option<&Json>) -> &[Json] {
         Some(Json::Array(elements)) => elements,
         _ => &[],
     }
+}
+
+fn uri_of(element: &Json) -> Option<&str> {
+    match element.member(URI)? {
+        Json::String(uri) => Some(uri),
+        _ => None,
+    }
+}
+
+/// Returns the URIs of the objects of a list that another one has too, in the order of the list.
+fn list_shared_uris<'j>(elements: &'j [Json], others: &[Json]) -> Vec<&'j str> {
+    let known: HashSet<&str> = others.iter().filter_map(uri_of).collect();
+    elements.iter().filter_map(uri_of).filter(|uri| known.contains(uri)).collect()
 }
 
 /// Returns a value as a person reads it: each element of a list on its own line.
@@ -295,6 +315,22 @@ mod tests {
         let (none, some) = (r#"{"tags": []}"#, r#"{"tags": ["a", "b"]}"#);
         assert_eq!(list_changed(&compare(none, some)), [("tags", "", "a\nb")]);
         assert_eq!(list_changed(&compare(some, none)), [("tags", "a\nb", "")]);
+    }
+
+    #[test]
+    fn another_order_of_nested_objects_is_a_change() {
+        let steps = |names: &[&str]| {
+            let steps =
+                names.iter().map(|name| format!(r#"{{"uri": "s:{name}", "do": "{name}"}}"#));
+            format!(r#"{{"steps": [{}]}}"#, steps.collect::<Vec<_>>().join(", "))
+        };
+        let found = compare(&steps(&["fill", "heat"]), &steps(&["heat", "fill"]));
+        assert_eq!(list_changed(&found), [("steps (order)", "s:fill\ns:heat", "s:heat\ns:fill")]);
+        let found = compare(&steps(&["fill", "heat", "fill"]), &steps(&["fill", "heat"]));
+        let (before, after) = ("s:fill\ns:heat\ns:fill", "s:fill\ns:heat");
+        assert_eq!(list_changed(&found), [("steps (order)", before, after)]);
+        let found = compare(&steps(&["fill", "heat"]), &steps(&["fill", "mix", "heat"]));
+        assert_eq!(list_changed(&found), [("steps 2 (new) › do", "", "mix")]);
     }
 
     #[test]

@@ -195,13 +195,18 @@ impl Fields {
 
     fn add(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
         let name = path.join(" › ");
-        // A field without a value may be absent, or an empty list.
-        let [before, after] =
-            [before, after].map(|value| value.map(show_value).unwrap_or_default());
-        if before != after {
-            self.changed.push(ChangedField { name, before, after });
-        } else if !after.is_empty() {
-            self.unchanged.push((name, after));
+        let write_both = |write: fn(&Json) -> String| {
+            [before, after].map(|value| value.map(write).unwrap_or_default())
+        };
+        let [mut old, mut new] = write_both(show_value);
+        if old == new && !is_same(before, after) {
+            // A number and its text, for example, look the same without quotation marks.
+            [old, new] = write_both(Json::to_string);
+        }
+        if old != new {
+            self.changed.push(ChangedField { name, before: old, after: new });
+        } else if !new.is_empty() {
+            self.unchanged.push((name, new));
         }
     }
 }
@@ -233,6 +238,14 @@ fn list_elements(value: Option<&Json>) -> &[Json] {
         Some(Json::Array(elements)) => elements,
         _ => &[],
     }
+}
+
+/// Returns whether two values are equal. A field without a value may be absent, or an empty list.
+fn is_same(one: Option<&Json>, other: Option<&Json>) -> bool {
+    let is_none = |value: Option<&Json>| {
+        value.is_none_or(|value| matches!(value, Json::Array(elements) if elements.is_empty()))
+    };
+    one == other || is_none(one) && is_none(other)
 }
 
 fn uri_of(element: &Json) -> Option<&str> {
@@ -315,6 +328,24 @@ mod tests {
         let (none, some) = (r#"{"tags": []}"#, r#"{"tags": ["a", "b"]}"#);
         assert_eq!(list_changed(&compare(none, some)), [("tags", "", "a\nb")]);
         assert_eq!(list_changed(&compare(some, none)), [("tags", "a\nb", "")]);
+    }
+
+    #[test]
+    fn values_that_look_the_same_are_shown_as_json() {
+        let found = compare(
+            r#"{"a": 7, "b": ["x", "y"], "c": [[1], [2, 3]], "d": "", "f": 1}"#,
+            r#"{"a": "7", "b": ["x\ny"], "c": [[1, 2], [3]], "e": [], "f": 1}"#,
+        );
+        assert_eq!(
+            list_changed(&found),
+            [
+                ("a", "7", r#""7""#),
+                ("b", r#"["x","y"]"#, r#"["x\ny"]"#),
+                ("c", "[[1],[2,3]]", "[[1,2],[3]]"),
+                ("d", r#""""#, ""),
+            ]
+        );
+        assert_eq!(found.unchanged, [("f".to_owned(), "1".to_owned())]);
     }
 
     #[test]

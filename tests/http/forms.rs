@@ -89,6 +89,37 @@ async fn the_form_of_a_deleted_definition_becomes_that_of_a_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_editor_keeps_the_white_space_of_a_condition() {
+    let server = TestApp::plain().await;
+    let predicate = "https://plant.example/v/kind";
+    let conditions = json!([{"predicate": predicate, "value": "PUMP  "}, {"predicate": predicate, "value": "a"}]);
+    server.define_with(&json!({"conditions": conditions})).await;
+    let read = async || server.items("/api/v1/business-objects").await.remove(0);
+    let defined = read().await;
+    let path = format!("/admin/business-objects/{}/edit", defined["id"].text());
+    let page = server.page(&path).await;
+    page.has_all(&["name=\"condition.0.stored\" value=\"PUMP  \""]);
+    assert!(!page.contains("condition.1.stored"), "{page}");
+    let fields = [
+        ("name", "Pump"),
+        ("description", "another one"),
+        ("enabled", "true"),
+        ("config", defined["config"].text()),
+        ("validation", "off"),
+        ("review", "off"),
+        ("condition.0.predicate", predicate),
+        ("condition.0.value", "PUMP  "),
+        ("condition.0.stored", "PUMP  "),
+        ("condition.1.predicate", predicate),
+        ("condition.1.value", " a "),
+        ("version", "1"),
+    ];
+    server.form(&path, &fields).await.expect(303);
+    let saved = read().await;
+    assert_eq!((&saved["description"], &saved["conditions"]), (&json!("another one"), &conditions));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn errors_are_pages_for_browsers_and_problems_for_programs() {
     let server = TestApp::plain().await;
     let cookie = server.sign_in(Role::User);

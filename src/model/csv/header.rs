@@ -12,9 +12,6 @@ pub(super) const MAX_COLUMNS: usize = 2000;
 /// The maximum number of findings in one answer.
 pub(super) const MAX_FINDINGS: usize = 100;
 
-/// The maximum number of characters of a name with a wrong line end that a finding shows.
-const MAX_SHOWN_CHARS: usize = 60;
-
 /// The header of a CSV text, and the format of its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvHeader {
@@ -47,10 +44,16 @@ impl CsvHeader {
     /// # Errors
     /// - `ErrorClass::Malformed` if it is not UTF-8, or has too many columns
     /// - `ErrorClass::TooLarge` if it has more than [`MAX_BYTES`](Self::MAX_BYTES)
-    /// - `ErrorClass::Invalid` if a name is empty before another one, or occurs twice
+    /// - `ErrorClass::Invalid` if a name is empty before another one, or occurs twice, or if lines end with a carriage return
+    ///   alone
     pub fn read(text: &[u8], format: CsvFormat, line: u64) -> Result<Self, GatewayError> {
         let text = text.get(trim_record(text)).unwrap_or_default();
         let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+        // Such a text is one line, so the limits and the names below say nothing useful about it.
+        if let Some(column) = find_single_carriage_return(text, format) {
+            let message = "a carriage return alone ends no line; end each line with CR LF or LF";
+            refuse_header(vec![Finding::at_line(line, column, message)])?;
+        }
         if text.len() > Self::MAX_BYTES {
             let message =
                 format!("the header has {} bytes; the maximum is {}", text.len(), Self::MAX_BYTES);
@@ -70,13 +73,6 @@ impl CsvHeader {
             if name.is_empty() {
                 let message = format!(
                     "the column {number} has no name; the header must name a field for each"
-                );
-                findings.push(Finding::at_line(line, column, message));
-            } else if has_single_carriage_return(&name) {
-                let message = format!(
-                    "the name {:?} has a carriage return without a line feed; end each line with CR LF or LF, because a CR \
-                     alone ends none",
-                    shorten_name(&name)
                 );
                 findings.push(Finding::at_line(line, column, message));
             } else if let Some(other) = first.insert(name.clone(), number) {
@@ -109,14 +105,25 @@ impl CsvHeader {
     }
 }
 
-/// Returns whether a name has a carriage return that is no part of a line break.
-fn has_single_carriage_return(name: &str) -> bool {
-    name.split("\r\n").any(|part| part.contains('\r'))
-}
-
-/// Returns the beginning of a name, which may be the rest of the text.
-fn shorten_name(name: &str) -> &str {
-    name.char_indices().nth(MAX_SHOWN_CHARS).and_then(|(end, _)| name.get(..end)).unwrap_or(name)
+/// Returns the column of the first carriage return outside quotes that has no line feed after it. White space at the end does
+/// not count.
+fn find_single_carriage_return(text: &[u8], format: CsvFormat) -> Option<u64> {
+    let mut chars = std::str::from_utf8(text).ok()?.trim_end().chars().peekable();
+    let (mut is_quoted, mut previous, mut column) = (false, format.delimiter, 0);
+    while let Some(c) = chars.next() {
+        column += 1;
+        match c {
+            // A quote opens only at the start of a cell, and two of them are one within a cell.
+            '"' if is_quoted || previous == format.delimiter || previous == '"' => {
+                is_quoted = !is_quoted;
+            }
+            '\r' if !is_quoted && chars.peek() != Some(&'\n') => return Some(column),
+            '\n' => column = 0,
+            _ => {}
+        }
+        previous = c;
+    }
+    None
 }
 
 /// Returns these findings of the header as an error, if there are any.

@@ -161,15 +161,25 @@ fn each_error_of_a_header_has_its_column() {
 
 #[test]
 fn a_carriage_return_alone_ends_no_line() {
-    let text = "tag,name\rP-1,Feed\rP-2,Drain\r";
-    let found = header_errors(text);
-    assert_eq!(found[0].0, 5, "{found:?}");
-    assert!(found[0].1.contains("end each line with CR LF or LF"), "{found:?}");
+    let read = |text: &str| CsvHeader::read(text.as_bytes(), CsvFormat::default(), 1);
     // Otherwise a mapping that ignores unknown fields would take all records for names of columns.
-    assert!(CsvHeader::read(text.as_bytes(), CsvFormat::default(), 1).is_err());
-    // A name in quotes may have a line break.
-    let text = b"\"flow\r\n(m3/h)\",name\r";
-    assert!(CsvHeader::read(text, CsvFormat::default(), 1).is_ok());
+    for (text, column) in [
+        ("tag,name\rP-1,Feed\rP-2,Drain\r", 9),
+        ("\"tag\",\"na\"\"me\"\r\"P-1\",\"Feed\"\r", 15),
+        ("5\" pipe,name\r,\r", 13),
+    ] {
+        let error = read(text).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+        assert_eq!(error.findings[0].place, Place::Line { line: 1, column }, "{text:?}");
+        assert!(error.detail.contains("end each line with CR LF or LF"), "{error}");
+    }
+    // Also before the limits of a header.
+    let long = read(&"P-1,Feed\r".repeat(20_000)).unwrap_err();
+    assert_eq!(long.class, ErrorClass::Invalid, "{long}");
+    // A name in quotes may have any line break.
+    for text in ["\"flow\r\n(m3/h)\",name\r", "\"flow\r(m3/h)\",name\r\r\n"] {
+        assert!(read(text).is_ok(), "{text:?}");
+    }
 }
 
 #[test]

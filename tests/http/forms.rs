@@ -98,7 +98,7 @@ async fn the_editor_keeps_the_white_space_of_a_condition() {
     let defined = read().await;
     let path = format!("/admin/business-objects/{}/edit", defined["id"].text());
     let page = server.page(&path).await;
-    page.has_all(&["name=\"condition.0.stored\" value=\"PUMP  \""]);
+    page.has_all(&["name=\"condition.0.stored\" value=\"&#34;PUMP  &#34;\""]);
     assert!(!page.contains("condition.1.stored"), "{page}");
     let fields = [
         ("name", "Pump"),
@@ -109,7 +109,7 @@ async fn the_editor_keeps_the_white_space_of_a_condition() {
         ("review", "off"),
         ("condition.0.predicate", predicate),
         ("condition.0.value", "PUMP  "),
-        ("condition.0.stored", "PUMP  "),
+        ("condition.0.stored", "\"PUMP  \""),
         ("condition.1.predicate", predicate),
         ("condition.1.value", " a "),
         ("version", "1"),

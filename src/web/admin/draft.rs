@@ -119,7 +119,7 @@ impl Draft {
             conditions: conditions
                 .map(|(row, [predicate, value, datatype, language])| Condition {
                     predicate,
-                    value: find_stored_value(form, row).unwrap_or(value),
+                    value: read_stored_value(form, row).unwrap_or(value),
                     datatype: (!datatype.is_empty()).then_some(datatype),
                     language: (!language.is_empty()).then_some(language),
                 })
@@ -210,16 +210,18 @@ fn parse_choice<T>(
     parse(name).map_err(|why| findings.push(Finding::at_pointer(place, why))).ok()
 }
 
-/// Whether an input does not send the value of a condition as it is: white space around it, or line breaks. The form then has
-/// the value in a hidden field too.
-pub(super) fn needs_stored_value(value: &str) -> bool {
-    value.trim() != value || value.contains('\n')
+/// Returns the value of a condition for a hidden field, if an input does not send it as it is: with white space around it, or
+/// with line breaks. It is JSON, because browsers change line breaks.
+pub(super) fn write_stored_value(value: &str) -> Option<String> {
+    let is_changed = value.trim() != value || value.contains(['\n', '\r']);
+    if is_changed { serde_json::to_string(value).ok() } else { None }
 }
 
 /// Returns the value in the hidden field of a condition, if its input is unchanged. White space that somebody types around a
 /// value does not count, but that of a value which others have defined does.
-fn find_stored_value(form: &Form, row: usize) -> Option<String> {
-    let stored = form.text_if_sent(&format!("condition.{row}.stored"))?;
+fn read_stored_value(form: &Form, row: usize) -> Option<String> {
+    let sent = form.text(&format!("condition.{row}.stored"));
+    let stored: String = serde_json::from_str(&sent).ok()?;
     let shown: String = stored.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
     (form.text(&format!("condition.{row}.value")) == shown).then_some(stored)
 }
@@ -317,23 +319,24 @@ mod tests {
 
     #[test]
     fn a_condition_keeps_the_white_space_of_its_stored_value() {
-        let read = |sent: &str, stored: Option<&str>| {
+        let read = |sent: &str, stored: &str| {
             let form = Form::with_values([
                 ("condition.0.predicate", Some("urn:p".to_owned())),
                 ("condition.0.value", Some(sent.to_owned())),
-                ("condition.0.stored", stored.map(str::to_owned)),
+                ("condition.0.stored", write_stored_value(stored)),
             ]);
             Draft::from_form(&form).definition.conditions.swap_remove(0).value
         };
-        assert!(needs_stored_value("PUMP  ") && needs_stored_value("a\nb"));
-        assert!(!needs_stored_value("PUMP"));
-        assert_eq!(read("PUMP  ", Some("PUMP  ")), "PUMP  ");
-        assert_eq!(read("ab", Some("a\r\nb")), "a\nb");
-        assert_eq!(read("PUMP", Some("PUMP  ")), "PUMP");
-        assert_eq!(read(" FAN ", Some("PUMP  ")), "FAN");
-        assert_eq!(read(" FAN ", None), "FAN");
+        assert_eq!(write_stored_value("PUMP"), None);
+        assert_eq!(read("PUMP  ", "PUMP  "), "PUMP  ");
+        // Inputs have no line breaks.
+        assert_eq!(read("ab", "a\r\nb"), "a\r\nb");
+        assert_eq!(read("PUMP", "PUMP\r"), "PUMP\r");
+        assert_eq!(read("PUMP", "PUMP  "), "PUMP");
+        assert_eq!(read(" FAN ", "PUMP  "), "FAN");
+        assert_eq!(read(" FAN ", "FAN"), "FAN");
         // A row that somebody empties is no condition.
-        let form = Form::with_values([("condition.0.stored", Some("PUMP  ".to_owned()))]);
+        let form = Form::with_values([("condition.0.stored", write_stored_value("PUMP  "))]);
         assert!(Draft::from_form(&form).definition.conditions.is_empty());
     }
 

@@ -13,6 +13,8 @@ use serde_json::{Map, Value, json};
 const COMMON_STATUSES: &[u16] = &[400, 403, 500, 503];
 /// Further problems of every operation that requires credentials.
 const AUTHENTICATION_STATUSES: &[u16] = &[401, 429];
+/// The mark, in the schema of a type, of a member that an answer can leave out and that can also be null.
+const NULLABLE_MARK: &str = "x-nullable";
 
 /// Returns the document as JSON.
 pub(super) fn build_document(settings: &Settings, operations: &[Operation]) -> Value {
@@ -103,7 +105,7 @@ fn describe_type(schema: SchemaFn, generator: &mut SchemaGenerator) -> Value {
     described
 }
 
-/// Describes that a member which an answer can leave out is never null.
+/// Describes that a member which an answer can leave out is never null, unless it is marked.
 fn never_null_if_optional(schema: &mut Value) {
     let required = schema.get("required").cloned().unwrap_or_default();
     let is_required = |name: &String| {
@@ -111,6 +113,10 @@ fn never_null_if_optional(schema: &mut Value) {
     };
     let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     for (_, member) in members.iter_mut().filter(|(name, _)| !is_required(name)) {
+        let marked = member.as_object_mut();
+        if marked.and_then(|member| member.remove(NULLABLE_MARK)).is_some() {
+            continue;
+        }
         if let Some(Value::Array(types)) = member.get_mut("type") {
             types.retain(|name| name != "null");
             if let [only] = types.as_slice() {
@@ -354,6 +360,7 @@ mod tests {
         assert_eq!(certificate["anyOf"], json!([schema("CertificateStatus"), {"type": "null"}]));
         assert_eq!(certificate["description"], "The certificate of HTTPS; null without HTTPS.");
         assert!(!document.to_string().contains("allOf"), "generators cannot use allOf");
+        assert!(!document.to_string().contains(NULLABLE_MARK));
         let warning = &document["components"]["schemas"]["IngestionWarning"];
         assert_eq!(warning["description"], "Something the caller should know.");
         assert_eq!(warning["required"], json!(["pointer", "message"]));

@@ -19,8 +19,8 @@ pub struct GraphqlRequest {
 /// A GraphQL response.
 #[derive(Debug, Clone, JsonSchema)]
 pub struct GraphqlResponse {
-    /// The result; absent when the document was not executed.
-    #[schemars(skip_serializing_if = "Option::is_none")]
+    /// The result; absent when the document was not executed, null when a field failed that must not be null.
+    #[schemars(skip_serializing_if = "Option::is_none", extend("x-nullable" = true))]
     pub data: Option<Map<String, Value>>,
     /// The errors.
     #[schemars(skip_serializing_if = "Vec::is_empty")]

@@ -2,6 +2,7 @@
 use super::fixture::{Fixture, SITE, send, service_account_caller};
 use crate::query::convert_value;
 use crate::schema::Query;
+use crate::system::NON_NULL_QUERY_FIELDS;
 use async_graphql::Value;
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode, Quad};
@@ -354,6 +355,18 @@ async fn values_of_another_type_are_shown_like_the_view_or_null_with_an_error() 
     // Filters compare such values by the text that is shown. An order places them after the values of the field's type.
     assert_eq!(fixture.find_pumps("where: {weight: {after: 1}}").await.concat(), "12");
     assert_eq!(fixture.find_pumps("orderBy: {field: weight}").await.concat(), "213");
+}
+
+#[tokio::test]
+async fn the_query_fields_that_must_not_be_null_are_those_of_the_schema() {
+    let fixture = Fixture::with_plant_data(&[]);
+    let document = "{ __type(name: \"Query\") { fields { name type { kind } } } }";
+    let data = Fixture::expect_data(fixture.run_query(document).await);
+    let fields = data["__type"]["fields"].as_array().unwrap().iter();
+    let fields = fields.filter(|field| field["type"]["kind"] == "NON_NULL");
+    let mut names: Vec<_> = fields.map(|field| field["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, NON_NULL_QUERY_FIELDS);
 }
 
 #[tokio::test]

@@ -99,7 +99,7 @@ impl Backups {
     ///
     /// # Errors
     /// `ErrorClass::Invalid` if the target or the key cannot be used, and as [`refuse_empty_store`] if there are no quads and
-    /// no state of a backup; `ErrorClass::Damaged` if the state in the data directory cannot be read.
+    /// no state of a backup; `ErrorClass::Damaged` if a newer version wrote the state in the data directory.
     pub fn open(
         exporter: &Exporter,
         settings: &Backup,
@@ -118,7 +118,10 @@ impl Backups {
         }
         let folder = BackupFolder::of(&options.data_dir);
         let state = folder.read_state()?;
-        folder.prepare().map_err(|error| state_error(&folder, &error))?;
+        if let Err(error) = folder.prepare() {
+            // The backup is blocked by it, and needs no more.
+            tracing::error!(error = %state_error(&folder, &error), "The folder of the backup cannot be used.");
+        }
         let (targets, name) = (&options.targets, settings.target.as_str());
         let (gateway, timings) = (options.gateway_id.as_str(), options.timings);
         // It is opened once.
@@ -273,8 +276,8 @@ impl BackupReader {
 /// takeover is without one. Blocking.
 ///
 /// # Errors
-/// `ErrorClass::Conflict` if the store is a copy for inspection; `ErrorClass::Damaged` if the state of the backup cannot
-/// be read; the errors of `record` and of the disk.
+/// `ErrorClass::Conflict` if the store is a copy for inspection; `ErrorClass::Damaged` if a newer version wrote the state of
+/// the backup; the errors of `record` and of the disk.
 pub fn request_take_over(
     data_dir: &Path,
     record: impl FnOnce() -> Result<(), GatewayError>,
@@ -286,7 +289,7 @@ fn store_take_over(
     folder: &BackupFolder,
     record: impl FnOnce() -> Result<(), GatewayError>,
 ) -> Result<(), GatewayError> {
-    let state = folder.read_state()?;
+    let state = folder.repair_state()?;
     if state.copy {
         return Err(GatewayError::new(
             ErrorClass::Conflict,
@@ -295,26 +298,31 @@ fn store_take_over(
         ));
     }
     record()?;
-    let state = LocalState { take_over: true, ..state };
-    folder.write_state(&state).map_err(|error| state_error(folder, &error))
+    let kept = if state.lost.is_some() { folder.keep_damaged_state() } else { Ok(()) };
+    let state = LocalState { take_over: true, lost: None, ..state };
+    kept.and_then(|()| folder.write_state(&state)).map_err(|error| state_error(folder, &error))
 }
 
 /// Returns the sequence after which the journal must keep all frames for the backup. Blocking.
 ///
 /// # Errors
-/// The state of the backup cannot be read.
+/// A newer version wrote the state of the backup.
 pub fn retain_after(data_dir: &Path) -> Result<Option<u64>, GatewayError> {
-    Ok(BackupFolder::of(data_dir).read_state()?.retain_after())
-}
-
-/// Returns whether a head of this data directory's backup was confirmed. Blocking.
-pub(crate) fn has_era(data_dir: &Path) -> Result<bool, GatewayError> {
-    Ok(BackupFolder::of(data_dir).read_state()?.era.is_some())
-}
-
-/// Returns why exports, sources and webhooks of this data directory stand still from the start on, if they do, and logs it.
-pub(crate) fn stored_hold(data_dir: &Path) -> Result<Option<String>, GatewayError> {
     let state = BackupFolder::of(data_dir).read_state()?;
+    // If it is not known what was sent, the journal keeps all that it has.
+    Ok(if state.lost.is_some() { Some(0) } else { state.retain_after() })
+}
+
+/// Returns whether a head of this data directory's backup was confirmed, or may have been. Blocking.
+pub(crate) fn has_era(data_dir: &Path) -> Result<bool, GatewayError> {
+    let state = BackupFolder::of(data_dir).read_state()?;
+    Ok(state.era.is_some() || state.lost.is_some())
+}
+
+/// Repairs the state of the backup at the start. Returns why exports, sources and webhooks of this data directory stand still
+/// from then on, if they do, and logs it. The caller has the lock of the store.
+pub(crate) fn stored_hold(data_dir: &Path) -> Result<Option<String>, GatewayError> {
+    let state = BackupFolder::of(data_dir).repair_state()?;
     let reason = state.hold_reason();
     if reason.is_some() {
         state.log_hold();

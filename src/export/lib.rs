@@ -317,8 +317,8 @@ impl Exporter {
         tokio::join!(automatic, deliver::run_deliveries(self.inner.clone(), stop), retries);
     }
 
-    /// Returns why exports, events, heartbeats and sources stand still, if they do: another machine has taken over, or the
-    /// store is a copy for inspection.
+    /// Returns why exports, events, heartbeats and sources stand still, if they do: another machine has taken over, or may
+    /// have because the state of the backup is lost, or the store is a copy for inspection.
     pub fn hold_reason(&self) -> Option<String> {
         self.inner.uplink.hold_reason()
     }

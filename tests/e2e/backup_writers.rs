@@ -103,6 +103,56 @@ fn the_old_machine_and_a_clone_of_its_disk_change_nothing_until_they_take_over()
     server.stop();
 }
 
+#[test]
+fn a_damaged_state_keeps_no_gateway_from_starting() {
+    let site = Site::with_directory();
+    let server = site.start("old");
+    let client = server.client;
+    define_wells(client);
+    add_well(client, 1);
+    let begun = until_shipped(client);
+    server.stop();
+    let folder = site.data("old").join("backup");
+    let zero = |name: &str| std::fs::write(folder.join(name), [0_u8; 700]).unwrap();
+
+    // It continues with the copy.
+    zero("state.json");
+    let server = site.start("old");
+    let client = server.client;
+    server.wait_for_log("The state of the backup was damaged.");
+    add_well(client, 2);
+    assert_eq!(until_shipped(client)["era"], begun["era"]);
+    assert_eq!(push_and_wait(client, "Wells")["sequence"], 1);
+    let warnings = client.read("/api/v1/status")["warnings"].to_string();
+    assert!(warnings.contains("backup/state.json.damaged"), "{warnings}");
+    assert!(folder.join("state.json.damaged").exists());
+    server.stop();
+
+    // Without one it serves, and sends nothing until it takes over.
+    zero("state.json");
+    zero("state.copy.json");
+    let head = site.place.head();
+    let server = site.start("old");
+    let client = server.client;
+    let backup =
+        until_backup(client, "the backup is blocked", |backup| backup["state"] == "blocked");
+    assert!(backup["cause"].has("take-over"), "{backup}");
+    add_well(client, 3);
+    assert!(client.read("/api/v1/targets")["items"][0]["paused"].has("take-over"));
+    assert_eq!(site.place.head(), head);
+    site.command("old", &["offsite-backup", "take-over"]).succeed();
+    let taken = until_shipped(client);
+    assert_eq!(taken["number"], 2);
+    assert_eq!(push_and_wait(client, "Wells")["sequence"], 2);
+    let expected = wells(client);
+    server.stop();
+    site.lose("old");
+    site.restore("new", &[]).success();
+    let server = site.start("new");
+    assert_eq!(wells(server.client), expected);
+    server.stop();
+}
+
 /// Returns the files of exports.
 fn exported(site: &Site) -> Vec<String> {
     penstock_test_support::exports::prelude::files(&site.dir().join("exported"))

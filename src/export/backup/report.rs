@@ -35,6 +35,7 @@ impl<O: Objects> Parts<O> {
         }
         report.warnings = list_warnings(&report, &reported);
         report.warnings.extend(self.warn_of_other_writers(&report));
+        report.warnings.extend(self.folder.describe_damage());
         report
     }
 

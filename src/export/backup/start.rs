@@ -29,10 +29,13 @@ impl<O: Objects> Shipper<O> {
     pub(super) async fn start(&mut self) -> Result<(), DeliveryFailure> {
         let is_asked = std::mem::take(&mut *self.parts.take_over.lock());
         if is_asked {
-            self.state.take_over = true;
+            (self.state.take_over, self.state.lost) = (true, None);
             // From now on it is tried until it succeeds.
             self.phase = Phase::Starting;
             self.write_state().await?;
+        }
+        if self.state.lost.is_some() {
+            return self.hold_without_state().await;
         }
         self.relieve_disk().await?;
         if self.known.is_none() {
@@ -89,6 +92,20 @@ impl<O: Objects> Shipper<O> {
             }
             None => self.continue_era(head, etag).await,
         }
+    }
+
+    /// Holds exports, sources and webhooks until the operator takes over, because the head in the bucket could be that of
+    /// another machine. Writes nothing: a state would hide that it was lost.
+    async fn hold_without_state(&self) -> Result<(), DeliveryFailure> {
+        let reason = self.state.hold_reason().unwrap_or_default();
+        self.parts.uplink.hold(reason.clone());
+        self.parts.cleared.send_replace(true);
+        // The next era begins with a base, so it needs none of them.
+        let released = self.parts.run(|parts| {
+            parts.store.retain_frames_after(None).map_err(|error| store_failure(&error))
+        });
+        released.await?;
+        Err(DeliveryFailure::of_gateway(reason))
     }
 
     /// Reports what the data directory knows of the own era, until the head is read: the link may be down for long.

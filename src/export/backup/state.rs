@@ -13,6 +13,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 const STATE_FILE: &str = "state.json";
+/// A copy of the state, which a start uses if the state is damaged or missing. It is written first, so it is never older.
+const STATE_COPY_FILE: &str = "state.copy.json";
+/// The extension of a damaged state that was kept.
+const DAMAGED_EXTENSION: &str = "json.damaged";
 /// What the state is after the takeover of a restore, while it is not certain that the bucket has taken its head. It is in a
 /// file of its own, because a gateway that is started with an empty store must not take it for its state.
 const TAKEOVER_FILE: &str = "takeover.json";
@@ -106,6 +110,16 @@ pub(super) struct LocalState {
     pub(super) take_over: bool,
     /// The last commits that are in no backup one by one.
     pub(super) hole: Option<Hole>,
+    /// Why the state and its copy cannot be used, if so. Then nothing else here is known: not even whether another machine
+    /// has taken over. It is never stored, because the damaged files say it until the operator takes over.
+    #[serde(skip)]
+    pub(super) lost: Option<String>,
+}
+
+/// What every version of the state has.
+#[derive(Deserialize)]
+struct Preamble {
+    version: u32,
 }
 
 /// Who wrote heads, and up to where.
@@ -154,6 +168,7 @@ impl Default for LocalState {
             copy: false,
             take_over: false,
             hole: None,
+            lost: None,
         }
     }
 }
@@ -214,39 +229,137 @@ impl BackupFolder {
         Ok(())
     }
 
-    /// Reads the state; the default if there is none.
+    /// Reads the state: its copy if it is damaged or missing, and the default if there is neither. Changes nothing, so the
+    /// caller does not need the lock of the store.
     ///
     /// # Errors
-    /// It cannot be read. A gateway without its state might write beside another one.
+    /// A newer version wrote it.
     pub(super) fn read_state(&self) -> Result<LocalState, GatewayError> {
-        let path = self.path.join(STATE_FILE);
-        let unreadable = |error: &dyn std::fmt::Display| {
-            GatewayError::new(
-                ErrorClass::Damaged,
-                format!(
-                    "the state of the backup, {}, cannot be read: {error}; if it is damaged, remove it and run penstock \
-                     offsite-backup take-over",
-                    path.display()
-                ),
-            )
+        Ok(self.find_state()?.0)
+    }
+
+    /// Reads the state as [`Self::read_state`] does. One that was damaged or missing is written again from its copy, and what
+    /// is left of it is kept under another name. The caller has the lock of the store.
+    ///
+    /// # Errors
+    /// A newer version wrote it.
+    pub(super) fn repair_state(&self) -> Result<LocalState, GatewayError> {
+        let (state, cause) = self.find_state()?;
+        let repaired = if let Some(cause) = cause {
+            tracing::warn!(
+                cause,
+                kept = %self.damaged_file().display(),
+                "The state of the backup was damaged. The backup continues with its copy, and what is left of the damaged \
+                 file is kept. Check the disk."
+            );
+            self.keep_damaged_state().and_then(|()| self.write_state(&state))
+        } else if state.lost.is_none() {
+            self.repair_copy()
+        } else {
+            Ok(())
         };
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(LocalState::default());
-            }
-            text => text.map_err(|error| unreadable(&error))?,
-        };
-        let state: LocalState = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
-        if state.version > VERSION {
-            return Err(unreadable(&"a newer version of Penstock wrote it"));
+        if let Err(error) = repaired {
+            tracing::warn!(
+                %error,
+                "The state of the backup could not be repaired on the disk; the gateway tries it again."
+            );
         }
         Ok(state)
     }
 
-    /// Replaces the state. It is on the medium when this returns.
+    /// Returns the state, and if it is that of the copy, the reason.
+    fn find_state(&self) -> Result<(LocalState, Option<String>), GatewayError> {
+        let cause = match self.read_state_file(STATE_FILE)? {
+            Ok(Some(state)) => return Ok((state, None)),
+            Ok(None) => None,
+            Err(cause) => Some(cause),
+        };
+        match (self.read_state_file(STATE_COPY_FILE)?, cause) {
+            (Ok(Some(copy)), cause) => {
+                let missing = || format!("backup/{STATE_FILE} is missing");
+                Ok((copy, Some(cause.unwrap_or_else(missing))))
+            }
+            (Ok(None), None) => Ok((LocalState::default(), None)),
+            (Ok(None) | Err(_), Some(cause)) | (Err(cause), None) => {
+                Ok((LocalState { lost: Some(cause), ..LocalState::default() }, None))
+            }
+        }
+    }
+
+    /// Reads a file with the state; `None` if there is none. The inner error says why it cannot be used, without any of its
+    /// content.
+    ///
+    /// # Errors
+    /// A newer version wrote it.
+    fn read_state_file(
+        &self,
+        name: &str,
+    ) -> Result<Result<Option<LocalState>, String>, GatewayError> {
+        let path = self.path.join(name);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
+            Err(error) => return Ok(Err(format!("backup/{name} cannot be read: {error}"))),
+        };
+        let preamble = serde_json::from_slice::<Preamble>(&bytes);
+        if preamble.is_ok_and(|preamble| preamble.version > VERSION) {
+            return Err(GatewayError::new(
+                ErrorClass::Damaged,
+                format!(
+                    "a newer version of Penstock wrote the state of the backup, {}; install that version",
+                    path.display()
+                ),
+            ));
+        }
+        let state = serde_json::from_slice(&bytes).map(Some);
+        Ok(state.map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            format!("backup/{name} is damaged at line {line}, column {column}")
+        }))
+    }
+
+    /// Writes the copy of the state again if it differs. The caller knows that the state can be read.
+    fn repair_copy(&self) -> io::Result<()> {
+        let copy = self.path.join(STATE_COPY_FILE);
+        let state = match fs::read(self.path.join(STATE_FILE)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            state => state?,
+        };
+        if fs::read(&copy).is_ok_and(|copy| copy == state) {
+            return Ok(());
+        }
+        files::write_atomically(&copy, &state)
+    }
+
+    /// Keeps a state that cannot be used under another name, if there is a file.
+    pub(super) fn keep_damaged_state(&self) -> io::Result<()> {
+        match files::rename_synced(&self.path.join(STATE_FILE), &self.damaged_file()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn damaged_file(&self) -> PathBuf {
+        self.path.join(STATE_FILE).with_extension(DAMAGED_EXTENSION)
+    }
+
+    /// Returns the warning about a damaged state, until the operator removes what was kept of it.
+    pub(super) fn describe_damage(&self) -> Option<String> {
+        let kept = self.damaged_file();
+        kept.symlink_metadata().is_ok().then(|| {
+            format!(
+                "the state of the backup was damaged, and backup/{STATE_FILE}.damaged in the data directory is what was left \
+                 of it; check the disk, and remove that file"
+            )
+        })
+    }
+
+    /// Replaces the state and its copy. Both are on the medium when this returns.
     pub(super) fn write_state(&self, state: &LocalState) -> io::Result<()> {
         files::create_folders(&self.path)?;
-        files::write_atomically(&self.path.join(STATE_FILE), &serde_json::to_vec(state)?)
+        let text = serde_json::to_vec(state)?;
+        files::write_atomically(&self.path.join(STATE_COPY_FILE), &text)?;
+        files::write_atomically(&self.path.join(STATE_FILE), &text)
     }
 
     /// Records the state after a takeover that is about to be tried.
@@ -347,6 +460,12 @@ impl LocalState {
                     .to_owned(),
             );
         }
+        if let Some(cause) = &self.lost {
+            return Some(format!(
+                "the state of the backup and its copy are lost ({cause}), so another machine may have taken over this \
+                 gateway; if this is the right one, run penstock offsite-backup take-over"
+            ));
+        }
         let ReplacedBy { at, era } = self.replaced.as_ref().filter(|_| !self.take_over)?;
         Some(format!(
             "another machine has taken over this gateway: the backup has the era {era}, noticed at {at}; if this is \
@@ -359,6 +478,13 @@ impl LocalState {
         if self.copy {
             tracing::warn!(
                 "This store is a copy for inspection: its backup, exports, sources and webhooks stand still."
+            );
+        } else if let Some(cause) = &self.lost {
+            tracing::error!(
+                cause,
+                "The state of the backup and its copy are lost, so another machine may have taken over this gateway: its \
+                 backup, exports, sources and webhooks stand still. If this is the right one, run penstock offsite-backup \
+                 take-over."
             );
         } else if let Some(ReplacedBy { at, era }) = &self.replaced {
             tracing::error!(
@@ -446,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_comes_back_and_a_damaged_one_is_refused() {
+    fn the_state_comes_back() {
         let dir = tempfile::tempdir().unwrap();
         let folder = BackupFolder::of(dir.path());
         assert_eq!(folder.read_state().unwrap(), LocalState::default());
@@ -501,8 +627,86 @@ mod tests {
         let replaced = ReplacedBy { at: "now".to_owned(), era: "g".to_owned() };
         let replaced = LocalState { replaced: Some(replaced), ..state };
         assert!(replaced.hold_reason().is_some() && replaced.retain_after().is_none());
-        fs::write(folder.path.join(STATE_FILE), "{").unwrap();
-        assert_eq!(folder.read_state().unwrap_err().class, ErrorClass::Damaged);
+        let newer =
+            serde_json::to_string(&replaced).unwrap().replace("\"version\":1", "\"version\":2");
+        for text in [newer.as_str(), "{\"version\":2}"] {
+            fs::write(folder.path.join(STATE_FILE), text).unwrap();
+            assert_eq!(folder.read_state().unwrap_err().class, ErrorClass::Damaged);
+        }
+    }
+
+    /// Ways in which a file is damaged or lost.
+    fn damages() -> [fn(&Path); 6] {
+        [
+            |path| fs::write(path, "").unwrap(),
+            |path| fs::write(path, [0_u8; 400]).unwrap(),
+            |path| fs::write(path, [0xff_u8; 400]).unwrap(),
+            |path| {
+                let text = fs::read(path).unwrap();
+                fs::write(path, &text[..text.len() / 2]).unwrap();
+            },
+            // Reading this fails as reading a bad sector does.
+            |path| {
+                fs::remove_file(path).unwrap();
+                std::os::unix::fs::symlink("/proc/self/mem", path).unwrap();
+            },
+            |path| fs::remove_file(path).unwrap(),
+        ]
+    }
+
+    #[test]
+    fn a_damaged_state_is_that_of_its_copy_and_is_kept() {
+        for damage in damages() {
+            let dir = tempfile::tempdir().unwrap();
+            let folder = BackupFolder::of(dir.path());
+            let replaced = ReplacedBy { at: "now".to_owned(), era: "g".to_owned() };
+            let state = LocalState { replaced: Some(replaced), ..LocalState::default() };
+            folder.write_state(&state).unwrap();
+            let (file, copy) = (folder.path.join(STATE_FILE), folder.path.join(STATE_COPY_FILE));
+            damage(&file);
+            let is_left = file.symlink_metadata().is_ok();
+            assert_eq!(folder.read_state().unwrap(), state);
+            // Without the lock of the store nothing changes.
+            assert_eq!(file.symlink_metadata().is_ok(), is_left);
+            assert_eq!(folder.repair_state().unwrap(), state);
+            assert_eq!(folder.damaged_file().symlink_metadata().is_ok(), is_left);
+            assert_eq!(folder.describe_damage().is_some(), is_left);
+            assert_eq!(fs::read(&file).unwrap(), fs::read(&copy).unwrap());
+            // The next damage may be that of the copy.
+            damage(&copy);
+            assert_eq!(folder.repair_state().unwrap(), state);
+            assert_eq!(fs::read(&file).unwrap(), fs::read(&copy).unwrap());
+        }
+    }
+
+    #[test]
+    fn without_a_copy_a_damaged_state_is_lost_until_a_takeover_and_a_missing_one_is_not() {
+        for damage in damages() {
+            let dir = tempfile::tempdir().unwrap();
+            let folder = BackupFolder::of(dir.path());
+            assert_eq!(folder.repair_state().unwrap(), LocalState::default());
+            assert!(!folder.path.exists());
+            folder.write_state(&LocalState { copy: true, ..LocalState::default() }).unwrap();
+            damage(&folder.path.join(STATE_COPY_FILE));
+            damage(&folder.path.join(STATE_FILE));
+            if folder.path.join(STATE_FILE).symlink_metadata().is_err() {
+                // As in a store from `penstock restore FILE`.
+                assert_eq!(folder.repair_state().unwrap(), LocalState::default());
+                continue;
+            }
+            for _ in 0..2 {
+                let state = folder.repair_state().unwrap();
+                let cause = state.lost.clone().unwrap();
+                assert!(cause.starts_with("backup/state.json "), "{cause}");
+                assert!(state.hold_reason().unwrap().contains("take-over"));
+                assert_eq!(state.retain_after(), None);
+            }
+            crate::backup::request_take_over(dir.path(), || Ok(())).unwrap();
+            let asked = LocalState { take_over: true, ..LocalState::default() };
+            assert_eq!(folder.repair_state().unwrap(), asked);
+            assert_eq!(asked.hold_reason(), None);
+            assert!(folder.damaged_file().symlink_metadata().is_ok());
+        }
     }
 
     #[test]

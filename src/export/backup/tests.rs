@@ -3,6 +3,7 @@
 //! a restore has the state after a commit that the head names, no older one than before, and the machine that was replaced
 //! writes nothing more.
 mod bucket;
+mod damage;
 mod holes;
 mod machine;
 mod repairs;

@@ -92,7 +92,7 @@ impl Machine {
         self.running = None;
         let folder = BackupFolder::of(self.dir.path());
         folder.prepare().unwrap();
-        let state = folder.read_state().unwrap();
+        let state = folder.repair_state().unwrap();
         let options = Options {
             segment_bytes: 2_000,
             background_maintenance: false,

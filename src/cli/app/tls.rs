@@ -16,7 +16,7 @@ use rustls::{RootCertStore, crypto};
 use salvo::conn::IntoConfigStream;
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -177,7 +177,8 @@ fn invalid_setting(name: &str, why: impl Display) -> GatewayError {
 
 /// Returns the self-signed certificate with its private key, and when it expires. They are created once and kept, so that
 /// clients that trust the certificate continue to trust it. If they are damaged, a start creates new ones and keeps the
-/// damaged files, which may be an operator's own.
+/// damaged files, which may be an operator's own. If files cannot be read or written otherwise, a start creates a certificate
+/// only for this process: exports and sources need none.
 fn load_self_signed(
     folder: &Path,
     at: ReadAt,
@@ -189,18 +190,34 @@ fn load_self_signed(
             format!("server.ssl.self-signed: {action} {} failed: {why}", path.display()),
         )
     };
+    let create = || create_certificate().map_err(|error| failed("creating", &certificate, &error));
+    let replace_unreadable = |path: &Path, error: &io::Error| {
+        if at == ReadAt::Reload {
+            return Err(failed("reading", path, error));
+        }
+        // It may be whole, so it stays.
+        tracing::error!(
+            %error,
+            file = %path.display(),
+            "The self-signed certificate for HTTPS or its private key cannot be read; until the next start the gateway uses \
+             another one, which no client trusts. Let the user that Penstock runs as read both files."
+        );
+        let (made, key) = create()?;
+        parse_pair(made.as_bytes(), key.as_bytes())
+    };
     // A link whose target is missing, too.
-    if certificate.symlink_metadata().is_ok() {
+    let is_there = certificate.symlink_metadata().is_ok();
+    if is_there {
         let cause = match (std::fs::read(&certificate), std::fs::read(&private_key)) {
             (Ok(certificate), Ok(private_key)) => match parse_pair(&certificate, &private_key) {
                 Ok(pair) => return Ok(pair),
                 Err(error) => error.detail,
             },
             (Err(error), _) if !files::is_lost(&error) => {
-                return Err(failed("reading", &certificate, &error));
+                return replace_unreadable(&certificate, &error);
             }
             (_, Err(error)) if !files::is_lost(&error) => {
-                return Err(failed("reading", &private_key, &error));
+                return replace_unreadable(&private_key, &error);
             }
             (Err(error), _) | (_, Err(error)) => error.to_string(),
         };
@@ -214,27 +231,39 @@ fn load_self_signed(
             "The self-signed certificate for HTTPS or its private key is damaged; the gateway creates new ones, which \
              clients have to trust, and keeps the damaged files as *.damaged."
         );
-        // The certificate last: if it is missing, the private key is overwritten.
-        for path in [&private_key, &certificate] {
-            match rename_synced(path, &path.with_extension(DAMAGED_EXTENSION)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(failed("renaming", path, &error));
-                }
-                _ => {}
-            }
-        }
     }
-    let (made, key) =
-        create_certificate().map_err(|error| failed("creating", &certificate, &error))?;
-    create_folders(folder).map_err(|error| failed("creating", &certificate, &error))?;
+    let (made, key) = create()?;
+    let keep_damaged =
+        |path: &Path| match rename_synced(path, &path.with_extension(DAMAGED_EXTENSION)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+    // The certificate last: if it is missing, the private key is overwritten.
+    let kept = if is_there {
+        keep_damaged(&private_key).and_then(|()| keep_damaged(&certificate))
+    } else {
+        Ok(())
+    };
     // The private key is written first, so that a certificate always has its key.
-    for (path, text) in [(&private_key, &key), (&certificate, &made)] {
-        write_atomically(path, text.as_bytes()).map_err(|error| failed("writing", path, &error))?;
+    let stored = kept
+        .and_then(|()| create_folders(folder))
+        .and_then(|()| write_atomically(&private_key, key.as_bytes()))
+        .and_then(|()| write_atomically(&certificate, made.as_bytes()));
+    match stored {
+        Ok(()) => tracing::info!(
+            certificate = %certificate.display(),
+            "Created a self-signed certificate for HTTPS; clients need this file to trust the gateway."
+        ),
+        Err(error) if at == ReadAt::Reload => {
+            return Err(failed("writing", &certificate, &error));
+        }
+        Err(error) => tracing::error!(
+            %error,
+            certificate = %certificate.display(),
+            "The self-signed certificate for HTTPS could not be written; the next start creates another one, which clients \
+             have to trust."
+        ),
     }
-    tracing::info!(
-        certificate = %certificate.display(),
-        "Created a self-signed certificate for HTTPS; clients need this file to trust the gateway."
-    );
     parse_pair(made.as_bytes(), key.as_bytes())
 }
 
@@ -332,6 +361,33 @@ mod tests {
         let (certificate, _) = create_certificate().unwrap();
         let mine = tls_settings(Some((&certificate, &other_key)));
         load(&mine, dir.path()).unwrap_err();
+    }
+
+    #[test]
+    fn a_self_signed_certificate_that_cannot_be_read_or_written_stays_and_stops_no_start() {
+        let dir = tempfile::tempdir().unwrap();
+        load(&tls_settings(None), dir.path()).unwrap();
+        let folder = dir.path().join(TLS_FOLDER);
+        let read_at = |at| load_server_config(&tls_settings(None), dir.path(), at);
+        let refused = |error: GatewayError| assert_eq!(error.class, ErrorClass::Internal);
+        for name in [CERTIFICATE_FILE, PRIVATE_KEY_FILE] {
+            let (file, whole) = (folder.join(name), folder.join("whole"));
+            rename_synced(&file, &whole).unwrap();
+            // Reading this fails, as that of another user's file does.
+            std::fs::create_dir(&file).unwrap();
+            refused(read_at(ReadAt::Reload).unwrap_err());
+            read_at(ReadAt::Start).unwrap();
+            // Once it can be read, it is used again.
+            std::fs::remove_dir(&file).unwrap();
+            rename_synced(&whole, &file).unwrap();
+            read_at(ReadAt::Reload).unwrap();
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::write(&folder, "").unwrap();
+        refused(read_at(ReadAt::Reload).unwrap_err());
+        read_at(ReadAt::Start).unwrap();
+        assert!(folder.is_file());
     }
 
     #[test]

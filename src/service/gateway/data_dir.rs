@@ -90,8 +90,20 @@ fn read_or_create_id_file(dir: &Path, copy: Option<&str>) -> Result<String, Gate
             None => true,
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) if copy.is_some() && is_lost(&error) => true,
-        Err(error) => return Err(disk_error(&error, "reading", &path)),
+        Err(error) => match copy {
+            None => return Err(disk_error(&error, "reading", &path)),
+            Some(_) if is_lost(&error) => true,
+            // It may be whole, so it stays.
+            Some(copy) => {
+                tracing::warn!(
+                    file = %path.display(),
+                    %error,
+                    "The file with the gateway's identifier cannot be read; the gateway uses the copy in the store. Let the \
+                     user that Penstock runs as read the file."
+                );
+                return Ok(copy.to_owned());
+            }
+        },
     };
     if is_damaged && copy.is_none() {
         // URIs were minted with the lost identifier. Silently generating another would split the gateway's data.
@@ -110,7 +122,16 @@ fn read_or_create_id_file(dir: &Path, copy: Option<&str>) -> Result<String, Gate
         );
     }
     let id = copy.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
-    write_gateway_id(dir, &id).map_err(|error| disk_error(&error, "writing", &path))?;
+    if let Err(error) = write_gateway_id(dir, &id) {
+        if copy.is_none() {
+            return Err(disk_error(&error, "writing", &path));
+        }
+        tracing::warn!(
+            file = %path.display(),
+            %error,
+            "Writing the file with the gateway's identifier failed; the next start tries again."
+        );
+    }
     Ok(id)
 }
 
@@ -251,6 +272,26 @@ mod tests {
         assert!(is_lost(&std::fs::read(&path).unwrap_err()));
         assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
         assert_eq!(std::fs::read(&path).unwrap(), b"mine\n");
+    }
+
+    #[test]
+    fn an_identifier_that_cannot_be_read_or_written_is_that_of_its_copy() {
+        let (folder, store) = open_store();
+        let path = folder.path().join(GATEWAY_ID_FILE);
+        // Reading this fails, as that of another user's file does.
+        std::fs::create_dir(&path).unwrap();
+        load_or_create_id(folder.path(), &store).unwrap_err();
+        std::fs::remove_dir(&path).unwrap();
+        let first = load_or_create_id(folder.path(), &store).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), first);
+        assert!(path.is_dir());
+        std::fs::remove_dir(&path).unwrap();
+        // Nothing can be created in place of this.
+        std::fs::create_dir_all(path.with_extension("new").join("full")).unwrap();
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), first);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl ExportQueue {
             }
         }
         loaded.store_corrections(&store)?;
-        loaded.clean_up_spool(&spool)?;
+        loaded.clean_up_spool(&spool);
         loaded.expect_interrupted_deliveries();
         let queue = Self {
             store,
@@ -180,6 +180,21 @@ impl ExportQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_queue_opens_although_the_spool_is_no_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = penstock_store::Options::default();
+        let store = Store::open(&dir.path().join("store"), options, &mut |_| {}).unwrap();
+        let path = dir.path().join("spool");
+        std::fs::write(&path, "").unwrap();
+        let spool = Spool::open(path.clone()).unwrap();
+        let limits = HistoryLimits { records: 1, bytes: 1 };
+        let queue = ExportQueue::open(store, spool, limits, EventBus::default(), false).unwrap();
+        assert!(queue.list(None, 1).unwrap().is_empty());
+        // An operator decides what becomes of it.
+        assert!(path.is_file());
+    }
 
     #[test]
     fn the_file_of_an_unreadable_record_is_kept() {

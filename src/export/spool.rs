@@ -22,9 +22,18 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// Opens the folder, and creates it if it does not exist.
+    /// Opens the folder, and creates it if it does not exist. One that cannot be used is in the log: exports fail until
+    /// somebody repairs it, and everything else needs no spool.
+    ///
+    /// # Errors
+    /// `ErrorClass::InsufficientStorage` if the disk is full.
     pub(super) fn open(folder: PathBuf) -> Result<Self, GatewayError> {
-        files::create_folders(&folder).map_err(|e| spool_error("creating", &folder, &e))?;
+        if let Err(error) = files::create_folders(&folder) {
+            let error = spool_error("creating", &folder, &error);
+            if error.class == ErrorClass::InsufficientStorage {
+                return Err(error);
+            }
+        }
         Ok(Self { folder })
     }
 

@@ -3,7 +3,6 @@ use super::RECORDS_PER_COMMIT;
 use crate::record::{EXPORTS, Record};
 use crate::spool::Spool;
 use crate::state::QueueState;
-use penstock_base::error::GatewayError;
 use penstock_resources::export::{Export, ExportStatus};
 use penstock_store::{Error, Store};
 use std::collections::HashSet;
@@ -107,10 +106,12 @@ impl LoadedRecords {
         }
     }
 
-    /// Removes the files without a record, unless there are records that could not be read.
-    pub(super) fn clean_up_spool(&self, spool: &Spool) -> Result<(), GatewayError> {
+    /// Removes the files without a record, unless there are records that could not be read. If the folder cannot be read, the
+    /// next start tries again.
+    pub(super) fn clean_up_spool(&self, spool: &Spool) {
         if self.unread == 0 {
-            spool.retain(&self.files)?;
+            // The error is in the log.
+            drop(spool.retain(&self.files));
         } else {
             tracing::error!(
                 unread = self.unread,
@@ -118,7 +119,6 @@ impl LoadedRecords {
                  data directory written by a newer version?"
             );
         }
-        Ok(())
     }
 }
 

@@ -109,6 +109,10 @@ impl RestoreNote {
         };
         // Version 0.1.0 wrote only the text.
         if !text.starts_with('{') {
+            // What a power cut has emptied or zeroed may have asked to revoke the keys.
+            if text.trim().is_empty() || text.contains('\0') {
+                return Err(note_error(&path, &io::Error::from(io::ErrorKind::InvalidData)));
+            }
             return Ok(Some(Self { detail: text, revoke_keys: false, sign_out: false }));
         }
         serde_json::from_str(&text).map(Some).map_err(|error| note_error(&path, &error))
@@ -331,6 +335,24 @@ mod tests {
             correct_time(&store, now).unwrap();
             assert_eq!(read_state(&store).unwrap().unwrap().at, expected);
         }
+    }
+
+    #[test]
+    fn a_damaged_note_is_refused_because_it_may_ask_to_revoke_the_keys() {
+        let dir = tempfile::tempdir().unwrap();
+        let store =
+            Store::open(&dir.path().join("store"), Options::default(), &mut |_| {}).unwrap();
+        let find = || RestoreNote::find_unrecorded(dir.path(), &store);
+        assert!(find().unwrap().is_none());
+        let path = dir.path().join(NOTE_FILE);
+        for damaged in ["", "\n", "\0\0\0\0", "{\"detail\":\"at", "\0\0revokeKeys\":true}"] {
+            std::fs::write(&path, damaged).unwrap();
+            let refused = find().unwrap_err();
+            assert_eq!(refused.class, ErrorClass::Damaged);
+            assert!(refused.detail.contains("run penstock restore again"), "{refused}");
+        }
+        std::fs::write(&path, "at 2026-03-01T12:00:00Z").unwrap();
+        assert_eq!(find().unwrap().unwrap().detail, "at 2026-03-01T12:00:00Z");
     }
 
     #[test]

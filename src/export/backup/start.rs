@@ -100,11 +100,13 @@ impl<O: Objects> Shipper<O> {
         let reason = self.state.hold_reason().unwrap_or_default();
         self.parts.uplink.hold(reason.clone());
         self.parts.cleared.send_replace(true);
-        // The next era begins with a base, so it needs none of them.
-        let released = self.parts.run(|parts| {
-            parts.store.retain_frames_after(None).map_err(|error| store_failure(&error))
-        });
-        released.await?;
+        // If the state can be read again, its era continues with the frames that were not sent. A takeover begins with a base.
+        if self.parts.disk.is_in_reserve() {
+            let released = self.parts.run(|parts| {
+                parts.store.retain_frames_after(None).map_err(|error| store_failure(&error))
+            });
+            released.await?;
+        }
         Err(DeliveryFailure::of_gateway(reason))
     }
 

@@ -63,6 +63,38 @@ fn a_replaced_machine_stays_so_although_its_state_is_damaged() {
 }
 
 #[test]
+fn frames_stay_for_a_state_that_can_be_read_again_unless_the_disk_is_full() {
+    for is_full in [false, true] {
+        let bucket = MemoryBucket::default();
+        let mut machine = filled(&bucket, &generate_key());
+        // Several segments of the journal, which are not sent.
+        (60..80).for_each(|number| machine.commit(number));
+        let folder = machine.dir.path().join("backup");
+        let whole = STATE_FILES.map(|name| std::fs::read(folder.join(name)).unwrap());
+        zero_files(&mut machine, &STATE_FILES);
+        machine.reserve = if is_full { u64::MAX } else { 0 };
+        machine.restart();
+        machine.running().store.compact_journal().unwrap();
+        assert!(!machine.step(&Action::Ship));
+        assert_eq!(machine.running().store.retained_bytes().unwrap() == 0, is_full);
+        if is_full {
+            continue;
+        }
+        machine.running = None;
+        for (name, bytes) in STATE_FILES.iter().zip(whole) {
+            std::fs::write(folder.join(name), bytes).unwrap();
+        }
+        machine.restart();
+        machine.ship();
+        let newest = machine.running().store.newest_durable();
+        let head = machine.reader().read_head().unwrap().unwrap().head;
+        assert_eq!((head.number, head.last.sequence), (1, newest));
+        assert_eq!(machine.running().shipper.state.hole, None);
+        machine.check_restore();
+    }
+}
+
+#[test]
 fn without_its_state_a_machine_sends_nothing_until_it_takes_over() {
     for is_asked_while_it_runs in [false, true] {
         let bucket = MemoryBucket::default();

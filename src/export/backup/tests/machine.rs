@@ -7,6 +7,7 @@ use crate::backup::parts::{BaseWork, Parts};
 use crate::backup::reader::Reader;
 use crate::backup::report::Reported;
 use crate::backup::restore::RestoreRequest;
+use crate::backup::retain_after;
 use crate::backup::secrecy::BackupKey;
 use crate::backup::ship::{Phase, Shipper};
 use crate::backup::state::BackupFolder;
@@ -96,7 +97,7 @@ impl Machine {
         let options = Options {
             segment_bytes: 2_000,
             background_maintenance: false,
-            retain_after: state.retain_after(),
+            retain_after: retain_after(self.dir.path()).unwrap(),
             ..Options::default()
         };
         let store = Store::open(&self.dir.path().join("store"), options, &mut |_| {}).unwrap();

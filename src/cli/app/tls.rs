@@ -199,8 +199,8 @@ fn load_self_signed(
         tracing::error!(
             %error,
             file = %path.display(),
-            "The self-signed certificate for HTTPS or its private key cannot be read; until the next start the gateway uses \
-             another one, which no client trusts. Let the user that Penstock runs as read both files."
+            "The self-signed certificate for HTTPS or its private key cannot be read; the gateway uses another one, which no \
+             client trusts. Let the user that Penstock runs as read both files, and reload the service."
         );
         let (made, key) = create()?;
         parse_pair(made.as_bytes(), key.as_bytes())

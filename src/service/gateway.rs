@@ -297,7 +297,7 @@ impl Gateway {
 
 /// Ensures that new stamps are not earlier than the newest ones that an earlier process issued.
 fn raise_stamps(clock: &Clock, store: &Store, exporter: &Exporter) -> Result<(), GatewayError> {
-    // One that cannot be read is in the log. The state of the clock has its time too.
+    // One that cannot be read is in the log. Then the state of the clock counts, which is stored at intervals.
     for record in ingest::list_records(store, None, 1).into_iter().flatten() {
         clock.raise_stamp(&record.at);
     }

@@ -119,7 +119,7 @@ impl Backups {
         let folder = BackupFolder::of(&options.data_dir);
         let state = folder.read_state()?;
         if let Err(error) = folder.prepare() {
-            // The backup is blocked by it, and needs no more.
+            // Only the backup needs it. Each attempt reports why it fails.
             tracing::error!(error = %state_error(&folder, &error), "The folder of the backup cannot be used.");
         }
         let (targets, name) = (&options.targets, settings.target.as_str());

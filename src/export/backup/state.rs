@@ -248,9 +248,7 @@ impl BackupFolder {
         let repaired = if let Some(cause) = cause {
             tracing::warn!(
                 cause,
-                kept = %self.damaged_file().display(),
-                "The state of the backup was damaged. The backup continues with its copy, and what is left of the damaged \
-                 file is kept. Check the disk."
+                "The state of the backup cannot be used, so the backup continues with its copy. Check the disk."
             );
             self.keep_damaged_state().and_then(|()| self.write_state(&state))
         } else if state.lost.is_none() {
@@ -259,10 +257,7 @@ impl BackupFolder {
             Ok(())
         };
         if let Err(error) = repaired {
-            tracing::warn!(
-                %error,
-                "The state of the backup could not be repaired on the disk; the gateway tries it again."
-            );
+            tracing::warn!(%error, "Writing the state of the backup again failed; the gateway tries again.");
         }
         Ok(state)
     }
@@ -462,8 +457,8 @@ impl LocalState {
         }
         if let Some(cause) = &self.lost {
             return Some(format!(
-                "the state of the backup and its copy are lost ({cause}), so another machine may have taken over this \
-                 gateway; if this is the right one, run penstock offsite-backup take-over"
+                "the state of the backup and its copy cannot be used ({cause}), so another machine may have taken over \
+                 this gateway; if this is the right one, run penstock offsite-backup take-over"
             ));
         }
         let ReplacedBy { at, era } = self.replaced.as_ref().filter(|_| !self.take_over)?;
@@ -482,9 +477,9 @@ impl LocalState {
         } else if let Some(cause) = &self.lost {
             tracing::error!(
                 cause,
-                "The state of the backup and its copy are lost, so another machine may have taken over this gateway: its \
-                 backup, exports, sources and webhooks stand still. If this is the right one, run penstock offsite-backup \
-                 take-over."
+                "The state of the backup and its copy cannot be used, so another machine may have taken over this gateway: \
+                 its backup, exports, sources and webhooks stand still. If this is the right one, run penstock \
+                 offsite-backup take-over."
             );
         } else if let Some(ReplacedBy { at, era }) = &self.replaced {
             tracing::error!(

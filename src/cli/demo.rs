@@ -1,7 +1,8 @@
 //! `penstock demo`: shows the main job, end to end, on sample plant data, and keeps serving afterwards.
 //!
 //! The real server runs in this process, and the demo is its client over HTTP. It keeps its data in a directory of its
-//! own and does not use configured targets.
+//! own. The configuration can be that of a gateway on this machine: the demo uses none of its connections to others, such
+//! as targets and sources.
 
 mod client;
 mod key;
@@ -17,7 +18,7 @@ use penstock_config::{
     self as config, Backup, EffectiveValue, Security, Settings, Sources, Targets,
 };
 use std::io::{ErrorKind, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -36,7 +37,9 @@ pub(super) fn build_command() -> Command {
         .override_usage("penstock demo [--exit] [--name=value]...")
         .arg(output::flag_argument("exit", "Exit after the tour"))
         .after_help(
-            "The data is in ./penstock-demo unless --service.data-dir is set. Configured targets are not used.\n\nExamples:\n  \
+            "The data is in ./penstock-demo unless --service.data-dir is set. Configured targets, sources, webhooks and \
+             definition files are not used, nor are certificates: the demo serves plain HTTP, on 127.0.0.1 unless \
+             --server.address is set.\n\nExamples:\n  \
              penstock demo\n  penstock demo --exit --service.data-dir=demo-data",
         )
 }
@@ -65,6 +68,10 @@ fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
     settings.backup = Some(Backup { new_era: true, ..Backup::without_key(BACKUP_TARGET) });
     // It has its own account and key; configured users cannot sign in.
     settings.security = Security { session: settings.security.session, ..Security::default() };
+    // A source would take the messages of the gateway that has this configuration, and webhooks would report sample data.
+    settings.sources.clear();
+    settings.webhooks.clear();
+    settings.definitions_dir = None;
     if !given("service.data-dir") {
         settings.data_dir = PathBuf::from(DATA_DIR);
     }
@@ -72,6 +79,11 @@ fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
         "warn".clone_into(&mut settings.log_level);
     }
     let server = &mut settings.server;
+    // The client of the tour speaks plain HTTP.
+    server.tls = None;
+    if !given("server.address") {
+        server.address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    }
     if server.port == 0 || !given("server.port") {
         server.port = find_free_port(server.address, server.port)?;
     }
@@ -139,6 +151,10 @@ fn replace_effective_values(settings: &mut Settings) {
             "service.export.targets.",
             "service.export.default.",
             "service.backup.",
+            "service.sources.",
+            "service.webhooks.",
+            "service.definitions.",
+            "server.ssl.",
             "framework.security.",
             "security",
         ];
@@ -147,6 +163,7 @@ fn replace_effective_values(settings: &mut Settings) {
                 && !name.starts_with("service.security.session.")
     };
     let own = [
+        ("server.address", settings.server.address.to_string()),
         ("server.port", settings.server.port.to_string()),
         ("service.base-url", settings.base_url.clone().unwrap_or_default()),
         ("service.data-dir", settings.data_dir.display().to_string()),

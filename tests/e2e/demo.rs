@@ -1,5 +1,6 @@
 //! The demo: in an empty folder, again in the same folder, and with its port in use.
 use penstock_test_support::prelude::*;
+use std::io::ErrorKind;
 use std::net::TcpListener;
 
 #[test]
@@ -29,6 +30,43 @@ fn it_shows_everything_and_continues_with_existing_data() {
         ]);
     }
     drop(taken);
+}
+
+#[test]
+fn it_uses_nothing_of_the_configuration_that_leads_to_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let other = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = other.local_addr().unwrap().port();
+    let configuration = format!(
+        "server:
+  address: 0.0.0.0
+  ssl:
+    self-signed: true
+service:
+  definitions:
+    dir: {}/definitions
+  sources:
+    plant:
+      type: mqtt
+      url: mqtt://127.0.0.1:{port}
+      subscriptions:
+        - topic: readings/#
+          business-object: Plants
+  webhooks:
+    ops:
+      url: http://127.0.0.1:{port}/hook
+      secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+      events: penstock.ingestion.committed
+",
+        dir.path().display()
+    );
+    std::fs::write(dir.path().join("application.yaml"), configuration).unwrap();
+    let run = penstock(dir.path()).args(["demo", "--exit"]).output().unwrap();
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{}\n{said}", String::from_utf8_lossy(&run.stdout));
+    // A connection would wait in the queue of this socket.
+    other.set_nonblocking(true).unwrap();
+    assert_eq!(other.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "{said}");
 }
 
 #[test]

@@ -240,7 +240,8 @@ fn to_failure(root: &Path, error: &io::Error) -> DeliveryFailure {
         io::ErrorKind::ReadOnlyFilesystem => (
             Cause::Policy,
             "; under systemd, allow the service to write there: run systemctl edit penstock and add [Service] and \
-             ReadWritePaths=/the/folder; a failed disk is also mounted read-only, see the kernel log",
+             ReadWritePaths=-/the/folder, then restart the service; a failed disk is also mounted read-only, see the \
+             kernel log",
         ),
         _ => (Cause::Broken, ""),
     };

@@ -156,7 +156,11 @@ pub fn disk_error(error: &io::Error, action: &str, path: &Path) -> GatewayError 
                 .to_owned()
         }
         io::ErrorKind::ReadOnlyFilesystem => {
-            "; set service.data-dir to a directory on a file system that can be written".to_owned()
+            // The systemd unit lets the service write only into its own directories.
+            "; set service.data-dir to a directory on a file system that can be written; under systemd, allow the service \
+             to write there: run systemctl edit penstock and add [Service] and ReadWritePaths=/the/directory; a failed \
+             disk is also mounted read-only, see the kernel log"
+                .to_owned()
         }
         io::ErrorKind::NotADirectory => {
             "; set service.data-dir to a directory, or move the file in this path away".to_owned()
@@ -307,6 +311,8 @@ mod tests {
         for (error, expected) in [
             (found, "not a directory; set service.data-dir to a directory"),
             (io::ErrorKind::ReadOnlyFilesystem.into(), "; set service.data-dir"),
+            // The unit of the package allows no other directory.
+            (io::ErrorKind::ReadOnlyFilesystem.into(), "add [Service] and ReadWritePaths="),
         ] {
             let error = disk_error(&error, "creating the data directory", &file);
             assert_eq!(error.class, ErrorClass::Internal);

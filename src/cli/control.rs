@@ -290,6 +290,17 @@ async fn open_stream(data_dir: &Path, socket: &Path) -> Result<Option<UnixStream
             Ok(stream) => return Ok(Some(stream)),
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {}
+            // The path is too long for a socket (unix(7)), so no service has created it.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                if !is_in_use(&store_path(data_dir)) {
+                    return Ok(None);
+                }
+                return Err(format!(
+                    "{}: {error}; a service that runs cannot be asked there: stop it, or give it a data directory with a \
+                     shorter path",
+                    socket.display()
+                ));
+            }
             Err(error) => {
                 return Err(format!(
                     "{}: {error}; only root and the user that the service runs as may connect to it",

@@ -36,6 +36,20 @@ fn export(dir: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
+fn a_data_directory_whose_path_is_too_long_for_a_socket_is_used_without_a_service() {
+    let dir = tempfile::tempdir().unwrap();
+    // A path of a socket has at most 107 bytes.
+    let data = dir.path().join("d".repeat(120));
+    std::fs::create_dir(&data).unwrap();
+    let setting = format!("--service.data-dir={}", data.display());
+    let list = || penstock(dir.path(), &["export", "list", &setting]).output().unwrap();
+    list().success();
+    let store = Store::open(&data.join("store"), Options::default(), &mut |_| {}).unwrap();
+    list().fails(1, "a service that runs cannot be asked there: stop it");
+    drop(store);
+}
+
+#[test]
 fn list_reads_every_page() {
     let dir = tempfile::tempdir().unwrap();
     let page = |id: &str, next: &str| {

@@ -1,7 +1,12 @@
 //! Checks the owner of the data directory, and acts as that user.
-use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
-use std::os::unix::fs::MetadataExt;
+use nix::unistd::{Gid, Uid, User, geteuid, setgid, setgroups, setuid};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
+
+/// The user of the package's service.
+const SERVICE_USER: &str = "penstock";
+/// The data directory of the package's service.
+const SERVICE_DATA_DIR: &str = "/var/lib/penstock";
 
 /// Refuses a process at the control socket unless it runs as root, as the data directory's owner, or as the user of
 /// this process. Otherwise another user created the socket, who must not get data such as a new password.
@@ -46,6 +51,22 @@ pub(super) fn check_path(data_dir: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// As root, gives the data directory of the package's service, which a command has just created, to the user of that
+/// service. systemd would do so too, but not with what root then writes elsewhere, such as a takeover in a directory target.
+///
+/// # Errors
+/// Changing the owner failed.
+pub(super) fn give_to_service(dir: &Path) -> Result<(), String> {
+    if !geteuid().is_root() || dir != Path::new(SERVICE_DATA_DIR) {
+        return Ok(());
+    }
+    // Without the package there is no such user.
+    let Ok(Some(user)) = User::from_name(SERVICE_USER) else { return Ok(()) };
+    chown(dir, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(|error| {
+        format!("giving {} to the user {SERVICE_USER} failed: {error}", dir.display())
+    })
 }
 
 /// As root, changes this process to the owner of the directory permanently, because the service could not open files

@@ -90,7 +90,11 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
 /// the note, what `expected` names, and the folder of a store, which a restore that was interrupted has left.
 fn prepare_data_dir(dir: &Path, expected: &[&str]) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
+    let is_new = !dir.exists();
     create_private_folder(dir).map_err(failed)?;
+    if is_new {
+        owner::give_to_service(dir)?;
+    }
     let entries = fs::read_dir(dir).map_err(failed)?;
     let is_expected = |path: &Path| {
         let mut names = expected.iter().chain(&[NOTE_FILE]);

@@ -39,7 +39,7 @@ pub(super) fn build_command() -> Command {
         .after_help(
             "The data is in ./penstock-demo unless --service.data-dir is set. Configured targets, sources, webhooks and \
              definition files are not used, nor are certificates: the demo serves plain HTTP, on 127.0.0.1 unless \
-             --server.address is set.\n\nExamples:\n  \
+             --server.address is set. Beyond loopback it also needs --server.insecure-http=true.\n\nExamples:\n  \
              penstock demo\n  penstock demo --exit --service.data-dir=demo-data",
         )
 }
@@ -83,6 +83,15 @@ fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
     server.tls = None;
     if !given("server.address") {
         server.address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    }
+    // The configuration may be valid only with its certificate.
+    let address = server.address;
+    if server.check_serving_address(address).is_err() {
+        return Err(format!(
+            "the demo serves plain HTTP, and {address} is beyond loopback, so that its passwords and keys would go over \
+             the network in the clear; leave out --server.address, or add --server.insecure-http=true in a private network"
+        )
+        .into());
     }
     if server.port == 0 || !given("server.port") {
         server.port = find_free_port(server.address, server.port)?;

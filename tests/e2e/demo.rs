@@ -67,6 +67,16 @@ service:
     // A connection would wait in the queue of this socket.
     other.set_nonblocking(true).unwrap();
     assert_eq!(other.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "{said}");
+    // There is no such folder, which would be an error in the log.
+    assert!(!said.contains("service.definitions.dir"), "{said}");
+}
+
+#[test]
+fn beyond_loopback_a_configured_certificate_does_not_replace_the_permission() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = ["--exit", "--server.address=0.0.0.0", "--server.ssl.self-signed=true"];
+    let run = penstock(dir.path()).arg("demo").args(arguments).output().unwrap();
+    run.fails(1, "the demo serves plain HTTP, and 0.0.0.0 is beyond loopback");
 }
 
 #[test]

@@ -464,6 +464,22 @@ impl Exporter {
         self.inner.empty_runs.find(id)
     }
 
+    /// Lists the Business Objects whose last automatic export failed, by name, each with the cause.
+    pub fn list_failing(&self) -> Vec<(String, String)> {
+        let catalogue = &self.inner.options.catalogue;
+        let mut failing: Vec<_> = self
+            .inner
+            .empty_runs
+            .list_errors()
+            .into_iter()
+            .filter_map(|(id, cause)| {
+                Some((catalogue.get(&id)?.object.definition.name.clone(), cause))
+            })
+            .collect();
+        failing.sort_unstable();
+        failing
+    }
+
     /// Returns the folder of the spool.
     pub fn spool_folder(&self) -> &Path {
         self.inner.queue.spool.folder()

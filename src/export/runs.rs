@@ -31,6 +31,13 @@ impl EmptyRuns {
         self.0.lock().get(id).cloned()
     }
 
+    /// Lists the runs that failed: the id of the Business Object of each, and the cause.
+    pub(super) fn list_errors(&self) -> Vec<(String, String)> {
+        let runs = self.0.lock();
+        let failed = runs.iter().filter(|(_, run)| run.is_error);
+        failed.map(|(id, run)| (id.clone(), run.cause.clone())).collect()
+    }
+
     /// Records that the last run did not fail.
     pub(super) fn clear_error(&self, id: &str) {
         self.0.lock().retain(|other, run| other != id || !run.is_error);

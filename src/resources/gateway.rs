@@ -138,8 +138,8 @@ pub struct Status {
     /// The certificate of HTTPS; null without HTTPS.
     pub certificate: Option<CertificateStatus>,
     /// Warnings of the configuration at the start, and current conditions that need attention: memory that is
-    /// low or short, a disk that is full up to its reserve, times of records that are ahead of the clock, a certificate
-    /// that expires soon, Business Objects without a GraphQL type.
+    /// low or short, a disk that is full up to its reserve, automatic exports that fail, times of records that are ahead of
+    /// the clock, a certificate that expires soon, Business Objects without a GraphQL type.
     pub warnings: Vec<String>,
     /// Recent warnings and errors of the log, newest first.
     pub last_errors: Vec<LoggedError>,
@@ -202,6 +202,10 @@ pub struct QueueStatus {
     pub parked: u64,
     /// The Business Objects whose automatic exports wait for space in the spool.
     pub waiting: Vec<String>,
+    /// The Business Objects whose last automatic export failed, each with the cause. Only pages and metrics show them here;
+    /// `warnings` of the status has them too.
+    #[serde(skip)]
+    pub failing: Vec<(String, String)>,
 }
 
 /// The disk of the data directory, in bytes.

@@ -157,7 +157,18 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         register_backup(own, backup);
     }
     register_snapshot_bytes(own, *snapshots);
-    register_waiting(own, &status.queue.waiting);
+    register_business_objects(
+        own,
+        "business_object_waiting",
+        "1 while the automatic exports of a Business Object wait for spool space",
+        status.queue.waiting.iter(),
+    );
+    register_business_objects(
+        own,
+        "business_object_failing",
+        "1 while the automatic exports of a Business Object fail, so that none is queued",
+        status.queue.failing.iter().map(|(name, _)| name),
+    );
     register_validations(own, last_validations);
     register_targets(own, &status.targets);
     register_sources(own, &status.sources);
@@ -239,18 +250,18 @@ fn register_snapshot_bytes(registry: &mut Registry, snapshots: SnapshotStats) {
     );
 }
 
-/// Registers one label value for each Business Object that waits now. Admins define Business Objects, so the number
-/// of label values is limited.
-fn register_waiting(registry: &mut Registry, names: &[String]) {
-    let waiting = Family::<Labels<1>, IntegerGauge>::default();
+/// Registers 1 for each of these Business Objects. Admins define them, so the number of label values is limited.
+fn register_business_objects<'n>(
+    registry: &mut Registry,
+    metric: &str,
+    help: &str,
+    names: impl Iterator<Item = &'n String>,
+) {
+    let gauges = Family::<Labels<1>, IntegerGauge>::default();
     for name in names {
-        waiting.get_or_create(&[("business_object", name.clone().into())]).set(1);
+        gauges.get_or_create(&[("business_object", name.clone().into())]).set(1);
     }
-    registry.register(
-        "business_object_waiting",
-        "1 while the automatic exports of a Business Object wait for spool space",
-        waiting,
-    );
+    registry.register(metric, help, gauges);
 }
 
 /// Registers the last reports. A hundred are kept, so the number of label values is limited.

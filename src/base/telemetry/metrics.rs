@@ -311,7 +311,9 @@ metrics! {
 mod tests {
     use super::*;
     use penstock_resources::export::Target;
-    use penstock_resources::gateway::{BackupState, BackupStatus, Status, StoreStatus};
+    use penstock_resources::gateway::{
+        BackupState, BackupStatus, QueueStatus, Status, StoreStatus,
+    };
     use penstock_store::SnapshotStats;
 
     fn sample_value(text: &str, line: &str) -> f64 {
@@ -379,6 +381,19 @@ mod tests {
         assert!(after.contains(&format!("version=\"{}\"", env!("CARGO_PKG_VERSION"))), "{after}");
         assert!(sample_value(&after, "process_resident_memory_bytes") > 1e6, "{after}");
         assert!(after.ends_with("# EOF\n") && after.matches("# EOF").count() == 1);
+    }
+
+    #[test]
+    fn business_objects_whose_exports_fail_are_shown_until_they_succeed() {
+        let encode = |failing| {
+            let queue = QueueStatus { failing, ..QueueStatus::default() };
+            let status = Status { queue, ..Status::default() };
+            encode_metrics(&Gauges { status, ..Gauges::default() }, Format::Text)
+        };
+        let failing = "penstock_business_object_failing{business_object=\"Pumps\"} 1\n";
+        let text = encode(vec![("Pumps".to_owned(), "no such folder".to_owned())]);
+        assert!(text.contains(failing), "{text}");
+        assert!(!encode(Vec::new()).contains("penstock_business_object_failing{"));
     }
 
     #[test]

@@ -40,7 +40,9 @@ fn fail_run(fixture: &mut Fixture) -> String {
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
     fixture.run_round();
     let id = fixture.catalogue.get(NAMES[0]).unwrap().object.id.clone();
-    assert!(fixture.exporter.find_empty_run(&id).unwrap().is_error);
+    let run = fixture.exporter.find_empty_run(&id).unwrap();
+    assert!(run.is_error);
+    assert!(fixture.exporter.list_failing().contains(&(NAMES[0].to_owned(), run.cause)));
     std::fs::remove_file(&spool).unwrap();
     std::fs::create_dir(&spool).unwrap();
     id
@@ -54,6 +56,7 @@ fn a_later_run_that_finds_nothing_to_do_clears_the_error_of_a_run() {
     fixture.ingest_objects(0, Mode::Delete, &[(0, 1, vec![])]);
     fixture.settle_all();
     assert!(!fixture.exporter.find_empty_run(&id).is_some_and(|run| run.is_error));
+    assert!(fixture.exporter.list_failing().iter().all(|(name, _)| name != NAMES[0]));
 }
 
 #[test]

@@ -25,6 +25,8 @@ const MAX_LISTED_DRIFT: usize = 20;
 /// The time before the end of a certificate in which the status and the log warn.
 pub const CERTIFICATE_WARNING_TIME: SignedDuration = SignedDuration::from_hours(21 * 24);
 
+/// The maximum number of warnings about automatic exports that fail. The page Exports has the newest ones.
+const MAX_EXPORT_WARNINGS: usize = 20;
 /// The maximum number of warnings about sources. `GET /api/v1/sources` has all.
 const MAX_SOURCE_WARNINGS: usize = 20;
 
@@ -39,6 +41,7 @@ impl Gateway {
         status.warnings.extend(describe_level(&status.memory));
         status.warnings.extend(self.disk.describe_shortage());
         status.warnings.extend(self.clock.describe_repeated_time());
+        status.warnings.extend(list_failing_exports(&status.queue.failing));
         let certificate = status.certificate.as_ref();
         let of_certificate = certificate.and_then(|one| describe_end(one, Timestamp::now()));
         status.warnings.extend(of_certificate);
@@ -174,8 +177,19 @@ impl Gateway {
                 .collect(),
             parked: 0,
             waiting: self.exporter.list_waiting_names(),
+            failing: self.exporter.list_failing(),
         }
     }
+}
+
+/// Lists the Business Objects whose automatic exports fail, as [`QueueStatus::failing`] has them.
+fn list_failing_exports(failing: &[(String, String)]) -> Vec<String> {
+    let listed = failing.iter().take(MAX_EXPORT_WARNINGS);
+    listed
+        .map(|(name, cause)| {
+            format!("the automatic exports of {name:?} fail, and the gateway retries them: {cause}")
+        })
+        .collect()
 }
 
 /// Lists what an operator should look at in the files of `service.definitions.dir`.
@@ -239,6 +253,18 @@ fn describe_end(certificate: &CertificateStatus, now: Timestamp) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_business_object_whose_exports_fail_is_a_warning() {
+        let failing: Vec<_> = (10..40).map(|n| (format!("P{n}"), "no folder".to_owned())).collect();
+        let warnings = list_failing_exports(&failing);
+        assert_eq!(warnings.len(), MAX_EXPORT_WARNINGS);
+        assert_eq!(
+            warnings[0],
+            "the automatic exports of \"P10\" fail, and the gateway retries them: no folder"
+        );
+        assert!(list_failing_exports(&[]).is_empty());
+    }
 
     #[test]
     fn a_certificate_is_a_warning_three_weeks_before_its_end() {

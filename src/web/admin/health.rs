@@ -218,6 +218,13 @@ fn check_queue(status: &Status) -> Vec<Concern> {
         let concern = Concern::new(Severity::Error, "The spool is full.", words);
         concerns.push(concern.with_link("/admin/exports", "Exports"));
     }
+    if let Some((_, cause)) = queue.failing.first() {
+        let names: Vec<&str> = queue.failing.iter().map(|(name, _)| name.as_str()).collect();
+        let words =
+            format!("{}. The gateway retries them. The first cause: {cause}", names.join(", "));
+        let concern = Concern::new(Severity::Error, "Automatic exports fail.", words);
+        concerns.push(concern.with_link("/admin/exports", "Exports"));
+    }
     if queue.parked > 0 {
         let heading = words::format_count(queue.parked, "export is parked.", "exports are parked.");
         let words = "Their targets have a gap until they are retried. A full export replaces those that a restore parked.";

@@ -327,6 +327,7 @@ fn register_targets(registry: &mut Registry, targets: &[Target]) {
 
 fn register_sources(registry: &mut Registry, sources: &[Source]) {
     let connected = Family::<Labels<2>, IntegerGauge>::default();
+    let blocked = Family::<Labels<2>, IntegerGauge>::default();
     let received = Family::<Labels<2>, Counter>::default();
     let acknowledged = Family::<Labels<2>, Counter>::default();
     let dead_letters = Family::<Labels<2>, Counter>::default();
@@ -342,6 +343,8 @@ fn register_sources(registry: &mut Registry, sources: &[Source]) {
         ];
         let is_connected = connection.connected_since.is_some();
         connected.get_or_create(&labels).set(is_connected.into());
+        let is_blocked = is_connected && connection.error.is_some();
+        blocked.get_or_create(&labels).set(is_blocked.into());
         received.get_or_create(&labels).inc_by(connection.received);
         acknowledged.get_or_create(&labels).inc_by(connection.acknowledged);
         dead_letters.get_or_create(&labels).inc_by(connection.dead_letters);
@@ -349,6 +352,11 @@ fn register_sources(registry: &mut Registry, sources: &[Source]) {
         last.get_or_create(&labels).set(to_seconds(connection.last_message.as_ref()));
     }
     registry.register("source_connected", "1 while a source is connected to its broker", connected);
+    registry.register(
+        "source_blocked",
+        "1 while a source is connected and its messages cannot be stored, or its broker refuses a subscription",
+        blocked,
+    );
     registry.register("source_messages", "Messages received, repeated ones included", received);
     registry.register(
         "source_acknowledged_messages",

@@ -314,6 +314,7 @@ mod tests {
     use penstock_resources::gateway::{
         BackupState, BackupStatus, QueueStatus, Status, StoreStatus,
     };
+    use penstock_resources::source::{ConnectionStatus, Source, SourceConnection};
     use penstock_store::SnapshotStats;
 
     fn sample_value(text: &str, line: &str) -> f64 {
@@ -394,6 +395,53 @@ mod tests {
         let text = encode(vec![("Pumps".to_owned(), "no such folder".to_owned())]);
         assert!(text.contains(failing), "{text}");
         assert!(!encode(Vec::new()).contains("penstock_business_object_failing{"));
+    }
+
+    #[test]
+    fn a_source_that_is_connected_and_stores_nothing_is_blocked() {
+        let encode = |since: Option<&str>, error: Option<&str>| {
+            let connection = SourceConnection {
+                business_object: "Pumps".to_owned(),
+                business_object_id: None,
+                state: ConnectionStatus::Connected,
+                client_id: "edge-plant".to_owned(),
+                protocol: Some("5"),
+                connected_since: since.map(str::to_owned),
+                messages_per_minute: 0,
+                received: 0,
+                acknowledged: 0,
+                dead_letters: 0,
+                dropped: 0,
+                waiting_messages: 0,
+                waiting_bytes: 0,
+                last_message: None,
+                error: error.map(str::to_owned),
+                error_at: None,
+            };
+            let source = Source {
+                name: "plant".to_owned(),
+                r#type: "mqtt",
+                url: "mqtt://broker.example:1883".to_owned(),
+                account: None,
+                enabled: true,
+                subscriptions: Vec::new(),
+                connections: vec![connection],
+                warnings: Vec::new(),
+            };
+            let status = Status { sources: vec![source], ..Status::default() };
+            encode_metrics(&Gauges { status, ..Gauges::default() }, Format::Text)
+        };
+        let (since, refused) = (Some("2026-03-01T12:00:00.000Z"), Some("not authorized"));
+        for (since, error, connected, blocked) in
+            [(since, None, 1, 0), (since, refused, 1, 1), (None, refused, 0, 0)]
+        {
+            let text = encode(since, error);
+            for (name, value) in [("connected", connected), ("blocked", blocked)] {
+                let labels = "{source=\"plant\",business_object=\"Pumps\"}";
+                let sample = format!("\npenstock_source_{name}{labels} {value}\n");
+                assert!(text.contains(&sample), "{sample} in {text}");
+            }
+        }
     }
 
     #[test]

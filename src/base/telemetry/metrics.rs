@@ -52,7 +52,7 @@ const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OP
 /// The names and values of the labels of a sample.
 pub(super) type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 
-static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
+static METRICS: LazyLock<Metrics> = LazyLock::new(|| Metrics::new().with_known_labels());
 
 /// Counts an ingestion. `outcome` is `committed`, `validated`, `replayed` or `refused`; objects and bytes count only
 /// if it is `committed`.
@@ -267,6 +267,32 @@ macro_rules! metrics {
     };
 }
 
+impl Metrics {
+    /// Adds the samples whose labels are known, with the value 0. Prometheus does not count how a counter began: `increase`
+    /// would miss everything until the first scrape that has the sample, after each start.
+    fn with_known_labels(self) -> Self {
+        add_samples(
+            &self.ingestions,
+            "outcome",
+            &["committed", "validated", "replayed", "refused"],
+        );
+        add_samples(&self.removed_dead_letters, "reason", &["evicted", "expired"]);
+        add_samples(&self.validations, "result", &["finished", "failed", "cancelled"]);
+        self
+    }
+}
+
+/// Adds a sample for each value of a label, if there is none yet.
+fn add_samples(
+    counters: &Family<Labels<1>, Counter>,
+    label: &'static str,
+    values: &[&'static str],
+) {
+    for &value in values {
+        drop(counters.get_or_create(&[(label, value.into())]));
+    }
+}
+
 metrics! {
     ingestions: Family<Labels<1>, Counter> = Family::default, "ingestions", "Ingestions, by outcome";
     ingested_objects: Counter = Counter::default, "ingested_objects", "Objects committed";
@@ -395,6 +421,21 @@ mod tests {
         let text = encode(vec![("Pumps".to_owned(), "no such folder".to_owned())]);
         assert!(text.contains(failing), "{text}");
         assert!(!encode(Vec::new()).contains("penstock_business_object_failing{"));
+    }
+
+    #[test]
+    fn what_alerts_compare_begins_at_zero() {
+        let metrics = Metrics::new().with_known_labels();
+        let mut text = String::new();
+        encode_registry(&mut text, &metrics.registry).unwrap();
+        for sample in [
+            "ingestions_total{outcome=\"refused\"}",
+            "dead_letters_removed_total{reason=\"evicted\"}",
+            "dead_letters_removed_total{reason=\"expired\"}",
+            "validation_runs_total{result=\"failed\"}",
+        ] {
+            assert!(text.contains(&format!("\npenstock_{sample} 0\n")), "{sample} in {text}");
+        }
     }
 
     #[test]

@@ -101,6 +101,7 @@ pub async fn serve_until(
     systemd::notify_ready();
     tracing::info!(%address, https = certificates.is_some(), "Started listening for HTTP requests.");
     let reporting = tokio::spawn(systemd::report_state(state.clone()));
+    let expiry = tokio::spawn(tls::log_expiry_daily(telemetry::metrics::certificate_expiry));
     let reloading = tokio::spawn(reload_at_hangup(
         hangups,
         reload,
@@ -110,6 +111,7 @@ pub async fn serve_until(
     ));
     let served = serve_opened(settings, address, state, servers, ready, stop).await;
     reloading.abort();
+    expiry.abort();
     reporting.abort();
     served
 }

@@ -19,6 +19,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// The folder in the data directory with the self-signed certificate and its key.
@@ -27,6 +28,9 @@ const CERTIFICATE_FILE: &str = "certificate.pem";
 const PRIVATE_KEY_FILE: &str = "private-key.pem";
 /// The extension of a damaged file that was replaced.
 const DAMAGED_EXTENSION: &str = "pem.damaged";
+/// How often the log says again that the certificate has expired, or expires soon.
+const EXPIRY_LOG_INTERVAL: Duration =
+    if cfg!(test) { Duration::from_millis(1) } else { Duration::from_hours(24) };
 /// The setting with the private key.
 const PRIVATE_KEY: &str = "server.ssl.certificate-private-key";
 
@@ -137,14 +141,30 @@ fn parse_pair(
     Ok((key, end))
 }
 
+/// Logs each day that the certificate has expired or expires soon, until this future is dropped: a gateway runs for longer
+/// than the certificate that it read at its start. `read_end` returns when the one in use expires, in seconds since 1970.
+pub(super) async fn log_expiry_daily(read_end: impl Fn() -> Option<i64>) {
+    loop {
+        tokio::time::sleep(EXPIRY_LOG_INTERVAL).await;
+        log_expiry(read_end().and_then(|end| Timestamp::from_second(end).ok()));
+    }
+}
+
 /// Logs that the certificate has expired or expires soon; the log may be the only place where an operator sees it.
 fn log_expiry(end: Option<Timestamp>) {
     let Some(end) = end else { return };
     let left = end.duration_since(Timestamp::now());
     if left <= SignedDuration::ZERO {
-        tracing::error!(%end, "The HTTPS certificate has expired, or the clock is wrong.");
+        tracing::error!(
+            %end,
+            "The HTTPS certificate has expired, or the clock is wrong. Install a new certificate, and reload the service."
+        );
     } else if left < CERTIFICATE_WARNING_TIME {
-        tracing::warn!(%end, days = left.as_hours() / 24, "The HTTPS certificate expires soon.");
+        tracing::warn!(
+            %end,
+            days = left.as_hours() / 24,
+            "The HTTPS certificate expires soon. Install a new one, and reload the service."
+        );
     }
 }
 
@@ -388,6 +408,19 @@ mod tests {
         refused(read_at(ReadAt::Reload).unwrap_err());
         read_at(ReadAt::Start).unwrap();
         assert!(folder.is_file());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_certificate_is_checked_again_and_again() {
+        let (checked, mut checks) = mpsc::unbounded_channel();
+        let watching = tokio::spawn(log_expiry_daily(move || {
+            checked.send(()).unwrap();
+            None
+        }));
+        for _ in 0..3 {
+            checks.recv().await.unwrap();
+        }
+        watching.abort();
     }
 
     #[test]

@@ -7,9 +7,7 @@ use penstock_base::Role;
 use penstock_resources::export::Target;
 use penstock_resources::gateway::{BackupState, BackupStatus, MemoryLevel, Status};
 use penstock_resources::source::{ConnectionStatus, Source, SourceConnection};
-
-/// A certificate that expires within this time (in seconds) causes a warning.
-const CERTIFICATE_WARNING_SECONDS: i64 = 30 * 24 * 60 * 60;
+use penstock_service::gateway::status::CERTIFICATE_WARNING_TIME;
 
 /// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -289,7 +287,7 @@ fn check_machine(status: &Status) -> Vec<Concern> {
                 "The certificate has expired.",
                 "Clients refuse to connect; install a new one.",
             ));
-        } else if left < CERTIFICATE_WARNING_SECONDS {
+        } else if left < CERTIFICATE_WARNING_TIME.as_secs() {
             let left = words::format_duration(left.unsigned_abs());
             let words = format!("Clients will refuse to connect in {left}; install a new one.");
             concerns.push(Concern::new(Severity::Warning, "The certificate expires soon.", words));

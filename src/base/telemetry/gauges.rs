@@ -65,11 +65,9 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "Snapshots of the store that exports, dumps and queries are reading",
         snapshots.count,
     );
-    whole(
-        "disk_free_bytes",
-        "Bytes free on the disk of the data directory",
-        status.disk.free_bytes.unwrap_or_default(),
-    );
+    if let Some(free) = status.disk.free_bytes {
+        whole("disk_free_bytes", "Bytes free on the disk of the data directory", free);
+    }
     whole(
         "disk_in_reserve",
         "1 while free disk space is below service.limits.disk-reserve and ingestions are refused",

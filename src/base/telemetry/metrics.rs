@@ -338,7 +338,7 @@ mod tests {
     use super::*;
     use penstock_resources::export::Target;
     use penstock_resources::gateway::{
-        BackupState, BackupStatus, QueueStatus, Status, StoreStatus,
+        BackupState, BackupStatus, DiskStatus, QueueStatus, Status, StoreStatus,
     };
     use penstock_resources::source::{ConnectionStatus, Source, SourceConnection};
     use penstock_store::SnapshotStats;
@@ -421,6 +421,17 @@ mod tests {
         let text = encode(vec![("Pumps".to_owned(), "no such folder".to_owned())]);
         assert!(text.contains(failing), "{text}");
         assert!(!encode(Vec::new()).contains("penstock_business_object_failing{"));
+    }
+
+    #[test]
+    fn free_space_that_is_unknown_is_not_shown_as_none() {
+        let encode = |free_bytes| {
+            let disk = DiskStatus { free_bytes, ..DiskStatus::default() };
+            let status = Status { disk, ..Status::default() };
+            encode_metrics(&Gauges { status, ..Gauges::default() }, Format::Text)
+        };
+        assert!(encode(Some(7)).contains("\npenstock_disk_free_bytes 7\n"));
+        assert!(!encode(None).contains("penstock_disk_free_bytes"));
     }
 
     #[test]

@@ -65,10 +65,7 @@ fn show_connection(
     messages_per_minute: u64,
 ) -> SourceConnection {
     let compiled = gateway.catalogue.get(&business_object);
-    let (error, error_at) = match state.error {
-        Some(error) => (Some(error.message), Some(format_rfc3339(error.at))),
-        None => (None, None),
-    };
+    let (error, error_at) = describe_error(&state, gateway.exporter.hold_reason());
     SourceConnection {
         business_object_id: compiled.map(|compiled| compiled.object.id.clone()),
         state: match check_connectable(gateway, &business_object) {
@@ -90,6 +87,19 @@ fn show_connection(
         last_message: state.last_message_at.map(format_rfc3339),
         error,
         error_at,
+    }
+}
+
+/// Returns why there is no connection or why messages cannot be stored, and when that happened. `hold` says why no source is
+/// read at all, if so.
+fn describe_error(
+    state: &ConnectionState,
+    hold: Option<String>,
+) -> (Option<String>, Option<String>) {
+    match (hold, &state.error) {
+        (Some(reason), _) if state.connected_since.is_none() => (Some(reason), None),
+        (_, Some(error)) => (Some(error.message.clone()), Some(format_rfc3339(error.at))),
+        (_, None) => (None, None),
     }
 }
 
@@ -221,4 +231,30 @@ pub async fn test_source(
     let event = change_event(by, "source.tested", format!("{name:?}"));
     gateway.auth.audit.record_event(event);
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::ConnectionError;
+    use jiff::Timestamp;
+
+    #[test]
+    fn a_source_that_is_not_read_says_why() {
+        let refused = Some(ConnectionError::now("refused"));
+        let off = ConnectionState { error: refused, ..ConnectionState::default() };
+        let on = ConnectionState { connected_since: Some(Timestamp::UNIX_EPOCH), ..off.clone() };
+        let describe = |state: &ConnectionState, hold: Option<&str>| {
+            let (error, at) = describe_error(state, hold.map(str::to_owned));
+            (error, at.is_some())
+        };
+        let held = (Some("replaced".to_owned()), false);
+        let failed = (Some("refused".to_owned()), true);
+        assert_eq!(describe(&ConnectionState::default(), Some("replaced")), held);
+        assert_eq!(describe(&off, Some("replaced")), held);
+        assert_eq!(describe(&off, None), failed);
+        // It is about to be stopped.
+        assert_eq!(describe(&on, Some("replaced")), failed);
+        assert_eq!(describe(&ConnectionState::default(), None), (None, false));
+    }
 }

@@ -411,6 +411,10 @@ pub struct BackupStatus {
     pub cause_since: Option<String>,
     /// The era that replaced this gateway's; null unless `state` is `replaced`.
     pub replaced_by: Option<String>,
+    /// Whether exports, sources and webhooks stand still: another gateway took over, or may have, or the store is a copy.
+    /// Only metrics show it.
+    #[serde(skip)]
+    pub is_held: bool,
     /// What needs attention, a sentence each. `warnings` of the status has it too.
     pub warnings: Vec<String>,
     /// Bytes of segments, and of bases, that were sent since the start. Only metrics show them.

@@ -69,6 +69,7 @@ fn the_old_machine_and_a_clone_of_its_disk_change_nothing_until_they_take_over()
         });
         assert!(client.read("/api/v1/targets")["items"][0]["paused"].is_string());
         assert!(connection(client)["state"] != "connected", "{}", connection(client));
+        assert!(connection(client)["error"].has("has taken over"), "{}", connection(client));
         assert_eq!(client.read(&format!("/api/v1/exports/{id}"))["status"], "queued");
         server.stop();
         // The next start reads it from the disk, and from the bucket.

@@ -188,7 +188,7 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
 }
 
 fn register_backup(registry: &mut Registry, backup: &BackupStatus) {
-    let is_replaced = backup.state == BackupState::Replaced;
+    let is_replaced = (backup.is_stopped() || backup.is_held) && backup.state != BackupState::Copy;
     // Alerts would fire for what such a gateway does not do any more.
     let of_sender = [
         (
@@ -207,7 +207,7 @@ fn register_backup(registry: &mut Registry, backup: &BackupStatus) {
             backup.restorable.into(),
         ),
     ];
-    let of_sender = of_sender.into_iter().filter(|_| !backup.is_stopped());
+    let of_sender = of_sender.into_iter().filter(|_| !backup.is_stopped() && !backup.is_held);
     let of_all = [
         (
             "backup_interval_seconds",
@@ -217,7 +217,7 @@ fn register_backup(registry: &mut Registry, backup: &BackupStatus) {
         ("backup_bytes", "Bytes of the objects that a restore reads", backup.bytes),
         (
             "backup_replaced",
-            "1 after another gateway took over the backup: this one sends nothing and reads no sources",
+            "1 after another gateway took over the backup, or may have: this one sends nothing and reads no sources",
             is_replaced.into(),
         ),
     ];

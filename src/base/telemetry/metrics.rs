@@ -528,8 +528,15 @@ mod tests {
             assert!(text.contains(&format!("\npenstock_backup_{sample}\n")), "{sample} in {text}");
         }
         // No alert about the backup of a gateway that has none of its own any more.
-        for (state, replaced) in [(BackupState::Replaced, 1), (BackupState::Copy, 0)] {
-            let text = encode(&BackupStatus { state, restorable: false, ..backup.clone() });
+        for (state, is_held, replaced) in [
+            (BackupState::Replaced, true, 1),
+            (BackupState::Replaced, false, 1),
+            (BackupState::Copy, true, 0),
+            // The state in the data directory was lost.
+            (BackupState::Blocked, true, 1),
+        ] {
+            let text =
+                encode(&BackupStatus { state, is_held, restorable: false, ..backup.clone() });
             assert!(text.contains(&format!("\npenstock_backup_replaced {replaced}\n")), "{text}");
             assert!(!text.contains("backup_restorable") && !text.contains("backup_lag"), "{text}");
         }

@@ -28,6 +28,7 @@ impl<O: Objects> Parts<O> {
         report.interval_seconds = self.options.interval.as_secs();
         report.number = report.era.as_deref().and_then(era_number);
         report.base_pending = *self.base.lock() != BaseWork::Idle;
+        report.is_held = self.uplink.hold_reason().is_some();
         let newest = self.store.newest_durable();
         if let Some(last) = report.last_sequence.filter(|last| *last < newest) {
             report.lag_bytes = self.store.bytes_after(last).unwrap_or(0);

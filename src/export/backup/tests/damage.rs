@@ -116,7 +116,7 @@ fn without_its_state_a_machine_sends_nothing_until_it_takes_over() {
                 worker.record(step, Some(sent)).await;
             });
             let report = parts.report();
-            assert_eq!(report.state, BackupState::Blocked);
+            assert_eq!((report.state, report.is_held), (BackupState::Blocked, true));
             assert!(report.cause.is_some_and(|cause| cause.contains("take-over")));
             assert!(parts.uplink.hold_reason().is_some() && *parts.cleared.borrow());
             assert_eq!(bucket.0.lock().writes, writes);
@@ -130,7 +130,8 @@ fn without_its_state_a_machine_sends_nothing_until_it_takes_over() {
             machine.restart();
         }
         machine.begin();
-        assert!(machine.running().shipper.parts.uplink.hold_reason().is_none());
+        let parts = &machine.running().shipper.parts;
+        assert!(parts.uplink.hold_reason().is_none() && !parts.report().is_held);
         assert_eq!(machine.reader().read_head().unwrap().unwrap().head.number, 2);
         assert!(dir.join("backup/state.json.damaged").exists());
         machine.check_restore();

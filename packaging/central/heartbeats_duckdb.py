@@ -22,7 +22,9 @@ COLUMNS = {
     "document": """STRUCT(
         heartbeat STRUCT("at" TIMESTAMPTZ, "nextDue" TIMESTAMPTZ, "intervalSeconds" BIGINT),
         "version" VARCHAR, "gatewayId" VARCHAR, "store" STRUCT(poisoned VARCHAR),
-        queue STRUCT(depth BIGINT, "oldestAgeSeconds" BIGINT, blocked VARCHAR[]),
+        queue STRUCT(depth BIGINT, "oldestAgeSeconds" BIGINT, blocked VARCHAR[],
+          waiting VARCHAR[], failing VARCHAR[]),
+        sources STRUCT("name" VARCHAR, connections STRUCT("state" VARCHAR, "error" VARCHAR)[])[],
         disk STRUCT("inReserve" BOOLEAN), memory STRUCT("level" VARCHAR), clock STRUCT(synchronised BOOLEAN),
         definitions STRUCT("errorCount" BIGINT, drift STRUCT("state" VARCHAR)[]),
         "backup" STRUCT("state" VARCHAR, "intervalSeconds" BIGINT, "lagSeconds" BIGINT, "restorable" BOOLEAN),
@@ -72,7 +74,17 @@ MEMBERS = {
     "version": check_text,
     "gatewayId": check_text,
     "store": {"poisoned": optional(check_text)},
-    "queue": {"depth": optional(check_whole), "oldestAgeSeconds": optional(check_whole), "blocked": [check_text]},
+    "queue": {
+        "depth": optional(check_whole),
+        "oldestAgeSeconds": optional(check_whole),
+        "blocked": [check_text],
+        "waiting": [check_text],
+        "failing": [check_text],
+    },
+    "sources": [{
+        "name": optional(check_text),
+        "connections": [{"state": optional(check_text), "error": optional(check_text)}],
+    }],
     "disk": {"inReserve": optional(check_flag)},
     "memory": {"level": optional(check_text)},
     "clock": {"synchronised": optional(check_flag)},
@@ -88,7 +100,11 @@ MEMBERS = {
 
 OVERVIEW = """
 WITH newest AS (
-  SELECT document.*, source, key FROM read_json({files}, format = 'newline_delimited', columns = {columns},
+  SELECT document.*, source, key,
+    list_transform(list_filter(document.sources, lambda one: len(list_filter(one.connections,
+      lambda connection: connection."state" <> 'connected' OR connection."error" IS NOT NULL)) > 0),
+      lambda one: one."name") AS stuck
+  FROM read_json({files}, format = 'newline_delimited', columns = {columns},
     maximum_object_size = 16777216)
   -- A gateway with several targets has a heartbeat in each.
   QUALIFY row_number() OVER (PARTITION BY document."gatewayId" ORDER BY document.heartbeat."at" DESC, key) = 1
@@ -99,6 +115,10 @@ SELECT "gatewayId" AS gateway, "version",
   queue.depth AS waiting, coalesce(queue."oldestAgeSeconds", 0) AS oldest_age_seconds,
   [text for text in [
     CASE WHEN len(queue.blocked) > 0 THEN 'blocked: ' || array_to_string(queue.blocked, ' ') END,
+    CASE WHEN len(queue.failing) > 0 THEN 'exports fail: ' || array_to_string(queue.failing, ' ') END,
+    CASE WHEN len(queue.waiting) > 0 THEN 'exports wait for space: ' || array_to_string(queue.waiting, ' ') END,
+    CASE WHEN queue."oldestAgeSeconds" > 6 * 3600 THEN 'an export waits for more than 6 hours' END,
+    CASE WHEN len(stuck) > 0 THEN 'sources store nothing: ' || array_to_string(stuck, ' ') END,
     CASE WHEN "store".poisoned IS NOT NULL THEN 'the store takes no commits' END,
     CASE WHEN disk."inReserve" THEN 'the disk is full up to its reserve' END,
     CASE WHEN memory."level" = 'short' THEN 'memory is short' END,

@@ -202,10 +202,8 @@ pub struct QueueStatus {
     pub parked: u64,
     /// The Business Objects whose automatic exports wait for space in the spool.
     pub waiting: Vec<String>,
-    /// The Business Objects whose last automatic export failed, each with the cause. Only pages and metrics show them here;
-    /// `warnings` of the status has them too.
-    #[serde(skip)]
-    pub failing: Vec<(String, String)>,
+    /// The Business Objects whose last automatic export failed. `warnings` of the status has the causes.
+    pub failing: Vec<String>,
 }
 
 /// The disk of the data directory, in bytes.

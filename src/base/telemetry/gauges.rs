@@ -165,7 +165,7 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         own,
         "business_object_failing",
         "1 while the automatic exports of a Business Object fail, so that none is queued",
-        status.queue.failing.iter().map(|(name, _)| name),
+        status.queue.failing.iter(),
     );
     register_validations(own, last_validations);
     register_targets(own, &status.targets);

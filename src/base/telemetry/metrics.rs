@@ -418,7 +418,7 @@ mod tests {
             encode_metrics(&Gauges { status, ..Gauges::default() }, Format::Text)
         };
         let failing = "penstock_business_object_failing{business_object=\"Pumps\"} 1\n";
-        let text = encode(vec![("Pumps".to_owned(), "no such folder".to_owned())]);
+        let text = encode(vec!["Pumps".to_owned()]);
         assert!(text.contains(failing), "{text}");
         assert!(!encode(Vec::new()).contains("penstock_business_object_failing{"));
     }

@@ -41,7 +41,7 @@ impl Gateway {
         status.warnings.extend(describe_level(&status.memory));
         status.warnings.extend(self.disk.describe_shortage());
         status.warnings.extend(self.clock.describe_repeated_time());
-        status.warnings.extend(list_failing_exports(&status.queue.failing));
+        status.warnings.extend(list_failing_exports(&self.exporter.list_failing()));
         let certificate = status.certificate.as_ref();
         let of_certificate = certificate.and_then(|one| describe_end(one, Timestamp::now()));
         status.warnings.extend(of_certificate);
@@ -177,12 +177,12 @@ impl Gateway {
                 .collect(),
             parked: 0,
             waiting: self.exporter.list_waiting_names(),
-            failing: self.exporter.list_failing(),
+            failing: self.exporter.list_failing().into_iter().map(|(name, _)| name).collect(),
         }
     }
 }
 
-/// Lists the Business Objects whose automatic exports fail, as [`QueueStatus::failing`] has them.
+/// Lists the Business Objects whose automatic exports fail, from their names and the causes.
 fn list_failing_exports(failing: &[(String, String)]) -> Vec<String> {
     let listed = failing.iter().take(MAX_EXPORT_WARNINGS);
     listed

@@ -216,10 +216,9 @@ fn check_queue(status: &Status) -> Vec<Concern> {
         let concern = Concern::new(Severity::Error, "The spool is full.", words);
         concerns.push(concern.with_link("/admin/exports", "Exports"));
     }
-    if let Some((_, cause)) = queue.failing.first() {
-        let names: Vec<&str> = queue.failing.iter().map(|(name, _)| name.as_str()).collect();
-        let words =
-            format!("{}. The gateway retries them. The first cause: {cause}", names.join(", "));
+    if !queue.failing.is_empty() {
+        let names = queue.failing.join(", ");
+        let words = format!("Those of {names} cannot be created. The gateway retries them.");
         let concern = Concern::new(Severity::Error, "Automatic exports fail.", words);
         concerns.push(concern.with_link("/admin/exports", "Exports"));
     }

@@ -69,6 +69,26 @@ class Case(unittest.TestCase):
                          "to its reserve; the clock is not synchronised; errors in the log")
         self.assertIn("all is well", lines[1])
 
+    def test_exports_and_sources_that_stand_still_are_problems(self):
+        queue = {"depth": 3, "oldestAgeSeconds": 21600, "blocked": [], "waiting": [], "failing": []}
+
+        def source(name, *connections):
+            return {"name": name, "connections": [{"state": state, "error": error} for state, error in connections]}
+
+        good = source("line", ("connected", None))
+        self.beat("edge-1", "11:59:00", "12:04:00", queue=queue, sources=[good])
+        self.assertEqual(self.run_script()[0], 0)
+        for found, problem in [
+            ({"queue": queue | {"oldestAgeSeconds": 21601}}, "an export waits for more than 6 hours"),
+            ({"queue": queue | {"waiting": ["Pumps", "Tanks"]}}, "exports wait for space: Pumps Tanks"),
+            ({"queue": queue | {"failing": ["Pumps"]}}, "exports fail: Pumps"),
+            ({"sources": [good, source("plant", ("connected", None), ("disconnected", None))]}, "sources store nothing: plant"),
+            ({"sources": [source("plant", ("connected", "not authorized")), good]}, "sources store nothing: plant"),
+        ]:
+            self.beat("edge-1", "11:59:00", "12:04:00", **({"queue": queue, "sources": [good]} | found))
+            status, lines, _ = self.run_script()
+            self.assertEqual((status, lines[0]), (1, f"edge-1: ok at 2026-03-01T11:59:00Z, 1.0, 3 wait: {problem}"))
+
     def test_a_backup_that_is_late_not_restorable_or_replaced_is_a_problem(self):
         good = {"state": "running", "intervalSeconds": 10, "lagSeconds": 100, "restorable": True}
         self.beat("edge-1", "11:59:00", "12:04:00", backup=good)

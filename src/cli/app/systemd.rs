@@ -4,6 +4,7 @@ use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::GatewayError;
 use penstock_base::telemetry;
 use penstock_http::state::State;
+use penstock_resources::export::Target;
 use penstock_service::gateway::Gateway;
 use sd_notify::NotifyState;
 use std::sync::Arc;
@@ -155,16 +156,46 @@ async fn status_text(gateway: &Gateway) -> String {
     if let Some(cause) = gateway.store.poison_cause() {
         return format!("The store refuses commits: {cause}");
     }
-    let exporter = gateway.exporter.clone();
-    let targets = tokio::task::spawn_blocking(move || exporter.list_targets()).await;
-    let Ok(Ok(targets)) = targets else { return "Serving".to_owned() };
+    let (exporter, disk) = (gateway.exporter.clone(), gateway.disk.clone());
+    let collected = tokio::task::spawn_blocking(move || -> Result<_, GatewayError> {
+        let problems = Problems {
+            hold: exporter.hold_reason(),
+            is_disk_in_reserve: disk.is_in_reserve(),
+            failing: exporter.list_failing(),
+        };
+        Ok((exporter.list_targets()?, problems))
+    });
+    let Ok(Ok((targets, problems))) = collected.await else { return "Serving".to_owned() };
+    describe_state(&targets, &problems)
+}
+
+/// What an operator has to know besides the targets.
+#[derive(Debug, Default)]
+struct Problems {
+    /// Why nothing is sent and no source is read, if so.
+    hold: Option<String>,
+    is_disk_in_reserve: bool,
+    /// The Business Objects whose automatic exports fail, each with the cause.
+    failing: Vec<(String, String)>,
+}
+
+fn describe_state(targets: &[Target], problems: &Problems) -> String {
     let waiting: u64 = targets.iter().map(|target| target.depth).sum();
     let mut words = match waiting {
         0 => "Serving; no export waits".to_owned(),
         1 => "Serving; 1 export waits".to_owned(),
         many => format!("Serving; {many} exports wait"),
     };
-    for target in &targets {
+    if let Some(cause) = &problems.hold {
+        words = format!("{words}; nothing is sent: {cause}");
+    }
+    if problems.is_disk_in_reserve {
+        words.push_str("; the disk is full up to its reserve, so ingestions are refused");
+    }
+    for (name, cause) in &problems.failing {
+        words = format!("{words}; the automatic exports of {name} fail: {cause}");
+    }
+    for target in targets {
         if let Some(cause) = &target.blocked {
             words = format!("{words}; {} is blocked: {cause}", target.name);
         }
@@ -201,6 +232,21 @@ mod tests {
         assert_eq!(quoted, "Serving; away is blocked: 500 STOPPING=1  ");
         let long = shorten_status(&"ä".repeat(MAX_STATUS_BYTES));
         assert_eq!(long, format!("{}…", "ä".repeat(MAX_STATUS_BYTES / 2)));
+    }
+
+    #[test]
+    fn the_status_says_what_stands_still() {
+        assert_eq!(describe_state(&[], &Problems::default()), "Serving; no export waits");
+        let problems = Problems {
+            hold: Some("another machine has taken over".to_owned()),
+            is_disk_in_reserve: true,
+            failing: vec![("Pumps".to_owned(), "no such folder".to_owned())],
+        };
+        assert_eq!(
+            describe_state(&[], &problems),
+            "Serving; no export waits; nothing is sent: another machine has taken over; the disk is full up to its reserve, \
+             so ingestions are refused; the automatic exports of Pumps fail: no such folder"
+        );
     }
 
     #[test]

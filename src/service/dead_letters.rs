@@ -358,10 +358,11 @@ pub async fn clean_up_dead_letters(gateway: Gateway) {
         });
         match removed.await {
             Ok((0, 0)) => {}
-            Ok((expired, evicted)) => tracing::info!(
+            Ok((expired, evicted)) => tracing::warn!(
                 expired,
                 evicted,
-                "Removed dead letters beyond service.limits.rejected.age and .bytes."
+                "Dead letters beyond service.limits.rejected.age and .bytes were removed, so their objects are lost. Retry \
+                 dead letters in time, or raise the limits."
             ),
             Err(error) => tracing::warn!(
                 cause = error.detail,

@@ -375,8 +375,16 @@ impl Report {
                 Notice::RemovedOrphans(orphans) => {
                     self.log_removed_orphans(ended.counts.as_ref(), &orphans);
                 }
+                Notice::EvictedLetters(0) => {}
                 Notice::EvictedLetters(count) => {
                     metrics::count_removed_dead_letters("evicted", count);
+                    tracing::warn!(
+                        business_object = self.business_object,
+                        caller = self.caller,
+                        count,
+                        "Dead letters were removed to make space for new ones, so their objects are lost. Correct what the \
+                         senders send, or raise service.limits.rejected.bytes."
+                    );
                 }
             }
         }

@@ -49,6 +49,22 @@ fn each_ingestion_is_a_line_in_the_log() {
 }
 
 #[test]
+fn dead_letters_that_new_ones_displace_are_a_warning() {
+    let mut fixture = Fixture::new(machine());
+    let skip = |fixture: &Fixture, wrong: &str| fixture.skip(Mode::Add, wrong).unwrap();
+    let is_warning = |line: &serde_json::Value| line["level"] == "WARN";
+    let (_, lines) = capture_log(|| skip(&fixture, r#"{"name": "a"}, {"name": 1}"#));
+    assert!(!lines.iter().any(is_warning), "{lines:?}");
+    // One of this size fits.
+    fixture.limits.rejected_bytes =
+        crate::dead_letters::read_totals(&fixture.store.read()).unwrap().bytes;
+    let (_, lines) = capture_log(|| skip(&fixture, r#"{"name": "b"}, {"name": 2}"#));
+    let warning = lines.iter().find(|line| is_warning(line)).unwrap();
+    let fields = &warning["fields"];
+    assert_eq!((&fields["business_object"], &fields["count"]), (&"Machine".into(), &1.into()));
+}
+
+#[test]
 fn objects_removed_without_being_named_are_logged() {
     let fixture = Fixture::new(machine());
     fixture.add(r#"{"uri": "urn:m", "motor": {"uri": "urn:e", "name": "e"}}"#);

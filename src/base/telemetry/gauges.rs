@@ -69,6 +69,11 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         whole("disk_free_bytes", "Bytes free on the disk of the data directory", free);
     }
     whole(
+        "disk_reserve_bytes",
+        "The disk_free_bytes below which ingestions are refused (service.limits.disk-reserve)",
+        status.disk.reserve_bytes,
+    );
+    whole(
         "disk_in_reserve",
         "1 while free disk space is below service.limits.disk-reserve and ingestions are refused",
         status.disk.in_reserve.into(),

@@ -426,11 +426,13 @@ mod tests {
     #[test]
     fn free_space_that_is_unknown_is_not_shown_as_none() {
         let encode = |free_bytes| {
-            let disk = DiskStatus { free_bytes, ..DiskStatus::default() };
+            let disk = DiskStatus { free_bytes, reserve_bytes: 5, ..DiskStatus::default() };
             let status = Status { disk, ..Status::default() };
             encode_metrics(&Gauges { status, ..Gauges::default() }, Format::Text)
         };
-        assert!(encode(Some(7)).contains("\npenstock_disk_free_bytes 7\n"));
+        let text = encode(Some(7));
+        assert!(text.contains("\npenstock_disk_free_bytes 7\n"), "{text}");
+        assert!(text.contains("\npenstock_disk_reserve_bytes 5\n"), "{text}");
         assert!(!encode(None).contains("penstock_disk_free_bytes"));
     }
 

@@ -193,7 +193,9 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
 }
 
 fn register_backup(registry: &mut Registry, backup: &BackupStatus) {
-    let is_replaced = (backup.is_stopped() || backup.is_held) && backup.state != BackupState::Copy;
+    // A copy is held too, also while it starts. A lost state is `Blocked`.
+    let is_replaced =
+        backup.is_held && matches!(backup.state, BackupState::Replaced | BackupState::Blocked);
     // Alerts would fire for what such a gateway does not do any more.
     let of_sender = [
         (
@@ -212,7 +214,7 @@ fn register_backup(registry: &mut Registry, backup: &BackupStatus) {
             backup.restorable.into(),
         ),
     ];
-    let of_sender = of_sender.into_iter().filter(|_| !backup.is_stopped() && !backup.is_held);
+    let of_sender = of_sender.into_iter().filter(|_| !backup.is_held);
     let of_all = [
         (
             "backup_interval_seconds",

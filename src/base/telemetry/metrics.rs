@@ -530,18 +530,23 @@ mod tests {
             assert!(text.contains(&format!("\npenstock_backup_{sample}\n")), "{sample} in {text}");
         }
         // No alert about the backup of a gateway that has none of its own any more.
-        for (state, is_held, replaced) in [
-            (BackupState::Replaced, true, 1),
-            (BackupState::Replaced, false, 1),
-            (BackupState::Copy, true, 0),
+        let held = BackupStatus { is_held: true, restorable: false, ..backup.clone() };
+        for (state, replaced) in [
+            (BackupState::Replaced, 1),
+            (BackupState::Copy, 0),
+            // A copy that starts.
+            (BackupState::Starting, 0),
             // The state in the data directory was lost.
-            (BackupState::Blocked, true, 1),
+            (BackupState::Blocked, 1),
         ] {
-            let text =
-                encode(&BackupStatus { state, is_held, restorable: false, ..backup.clone() });
+            let text = encode(&BackupStatus { state, ..held.clone() });
             assert!(text.contains(&format!("\npenstock_backup_replaced {replaced}\n")), "{text}");
             assert!(!text.contains("backup_restorable") && !text.contains("backup_lag"), "{text}");
         }
+        // A link that is down replaces nothing.
+        let text = encode(&BackupStatus { state: BackupState::Blocked, ..backup });
+        assert!(text.contains("\npenstock_backup_replaced 0\n"), "{text}");
+        assert!(text.contains("\npenstock_backup_restorable 1\n"), "{text}");
     }
 
     #[test]

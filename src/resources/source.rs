@@ -78,7 +78,7 @@ pub struct SourceConnection {
     pub last_message: Option<String>,
     /// Why there is no connection, or why messages cannot be stored now.
     pub error: Option<String>,
-    /// When that happened (RFC 3339).
+    /// When that happened (RFC 3339); null while the gateway reads no sources at all.
     pub error_at: Option<String>,
 }
 

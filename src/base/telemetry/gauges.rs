@@ -164,13 +164,13 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         own,
         "business_object_waiting",
         "1 while the automatic exports of a Business Object wait for spool space",
-        status.queue.waiting.iter(),
+        &status.queue.waiting,
     );
     register_business_objects(
         own,
         "business_object_failing",
         "1 while the automatic exports of a Business Object fail, so that none is queued",
-        status.queue.failing.iter(),
+        &status.queue.failing,
     );
     register_validations(own, last_validations);
     register_targets(own, &status.targets);
@@ -256,12 +256,7 @@ fn register_snapshot_bytes(registry: &mut Registry, snapshots: SnapshotStats) {
 }
 
 /// Registers 1 for each of these Business Objects. Admins define them, so the number of label values is limited.
-fn register_business_objects<'n>(
-    registry: &mut Registry,
-    metric: &str,
-    help: &str,
-    names: impl Iterator<Item = &'n String>,
-) {
+fn register_business_objects(registry: &mut Registry, metric: &str, help: &str, names: &[String]) {
     let gauges = Family::<Labels<1>, IntegerGauge>::default();
     for name in names {
         gauges.get_or_create(&[("business_object", name.clone().into())]).set(1);

@@ -22,10 +22,10 @@ const MAX_DEFINITION_WARNINGS: usize = 20;
 /// The maximum number of definitions that are listed as not being as their files define them.
 const MAX_LISTED_DRIFT: usize = 20;
 
-/// The time before the end of a certificate in which the status and the log warn.
+/// The time before the end of a certificate in which the status, the page Overview and the log warn.
 pub const CERTIFICATE_WARNING_TIME: SignedDuration = SignedDuration::from_hours(21 * 24);
 
-/// The maximum number of warnings about automatic exports that fail. The page Exports has the newest ones.
+/// The maximum number of warnings about automatic exports that fail. [`QueueStatus::failing`] has all names.
 const MAX_EXPORT_WARNINGS: usize = 20;
 /// The maximum number of warnings about sources. `GET /api/v1/sources` has all.
 const MAX_SOURCE_WARNINGS: usize = 20;

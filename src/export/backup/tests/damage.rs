@@ -51,6 +51,7 @@ fn a_replaced_machine_stays_so_although_its_state_is_damaged() {
     let mut old = filled(&bucket, &generate_key());
     let mut new = restore(&old);
     new.begin();
+    old.commit(200);
     old.step(&Action::Ship);
     assert_eq!(old.running().shipper.phase, Phase::Stopped);
     zero_files(&mut old, &["state.json"]);

@@ -94,7 +94,8 @@ fn a_damaged_frame_that_the_index_has_is_not_cut_off() {
 #[test]
 fn a_damaged_or_missing_segment_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { segment_bytes: 200, ..Options::default() };
+    let options =
+        Options { segment_bytes: 200, background_maintenance: false, ..Options::default() };
     let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
     commits(&store, dir.path(), 10);
     // Copied while the store is open, as a power cut would leave it, and before the store tidies its journal.

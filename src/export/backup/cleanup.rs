@@ -1,12 +1,12 @@
 //! What happens to the objects of a backup besides shipping: a test of the bucket and a check of the era at the start, the
 //! check again once a day, merging once an hour, and deleting what is too old.
 use super::chain::Checksum;
+use super::lists::Unmerged;
 use super::objects::{MAX_POINTS, Point, SegmentBuilder, discard_file};
 use super::parts::{BaseWork, Uploaded, disk_failure, spoiled_failure, store_failure};
 use super::place::{Objects, Precondition, Replaced, SmallObject, Upload};
 use super::plan::{Retention, sort_by_era};
 use super::ship::{Phase, Shipper};
-use super::state::Unmerged;
 use crate::cause::DeliveryFailure;
 use penstock_resources::export::Cause;
 use penstock_store::Error;

@@ -1,10 +1,11 @@
 //! What the workers of the backup share.
+use super::folder::BackupFolder;
 use super::head::{BaseEntry, Head};
 use super::keys::{BackupKeys, ObjectName};
 use super::place::{Objects, SmallObject, Upload};
 use super::report::Reported;
 use super::secrecy::{BackupKey, HeadSecret};
-use super::state::{BackupFolder, OwnBase};
+use super::state::OwnBase;
 use crate::backoff::DeliveryTimings;
 use crate::cause::DeliveryFailure;
 use crate::uplink::Uplink;

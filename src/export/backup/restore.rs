@@ -1,12 +1,13 @@
 //! Restoring a gateway from its backup, on another machine.
 use super::chain::Checksum;
+use super::folder::BackupFolder;
 use super::head::{Head, LastFrame, MarkedTime, PreviousEra, time_of_system};
 use super::keys::era_number;
 use super::objects::{Point, open_segment};
 use super::place::Objects;
 use super::plan::{EraObjects, Segment};
 use super::reader::{ReadBase, ReadError, ReadHead, Reader, document_error};
-use super::state::{BackupFolder, LocalState};
+use super::state::LocalState;
 use jiff::Timestamp;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Format, NewStore, NewStorePlan, Restored, SEQUENCE_JUMP};

@@ -2,12 +2,13 @@
 //! era, `heads` reads and writes the head, `cleanup` has what happens once an hour and once a day, and `worker` decides when.
 use super::head::{Head, LastFrame, MarkedTime};
 use super::heads::refused_head_failure;
+use super::lists::Unmerged;
 use super::objects::{FinishedFile, MAX_POINTS, Point, SegmentBuilder, SegmentLine, discard_file};
 use super::parts::{Parts, Uploaded, disk_failure, kept_failure, spoiled_failure, store_failure};
 use super::place::{Objects, Upload};
 use super::report::BackupState;
 use super::secrecy::HeadSecret;
-use super::state::{Anchor, Hole, LocalState, ReplacedBy, Unmerged};
+use super::state::{Anchor, Hole, LocalState, ReplacedBy};
 use crate::cause::DeliveryFailure;
 use penstock_base::time;
 use penstock_store::Error;

@@ -1,5 +1,6 @@
 //! The last step of a restore: it begins a new era in the bucket, which replaces the machine before.
 use super::chain::Checksum;
+use super::folder::BackupFolder;
 use super::head::{
     Continued, EraRecord, Head, HeadContent, LastFrame, PreviousEra, time_of_system,
 };
@@ -8,7 +9,7 @@ use super::place::{Objects, Precondition, Replaced};
 use super::reader::{ReadHead, Reader};
 use super::restore::disk_error;
 use super::secrecy::HeadSecret;
-use super::state::{BackupFolder, LocalState, OwnEra};
+use super::state::{LocalState, OwnEra};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::Format;
 use std::cell::Cell;

@@ -9,6 +9,7 @@ mod machine;
 mod repairs;
 mod restores;
 
+use super::folder::BackupFolder;
 use super::head::MarkedTime;
 use super::objects::Point;
 use super::parts::Uploaded;
@@ -18,7 +19,7 @@ use super::report::BackupState;
 use super::restore::RestoreRequest;
 use super::secrecy::{BackupKey, GeneratedKey, generate_key};
 use super::ship::Phase;
-use super::state::{BackupFolder, LocalState};
+use super::state::LocalState;
 use super::worker::{ShipWorker, Step, run_workers};
 use crate::delivery_loop::DeliveryQueue as _;
 use bucket::{Fault, MemoryBucket};

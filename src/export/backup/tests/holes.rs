@@ -2,8 +2,9 @@
 use super::bucket::MemoryBucket;
 use super::filled;
 use super::machine::{Action, Machine};
+use crate::backup::folder::BackupFolder;
 use crate::backup::secrecy::generate_key;
-use crate::backup::state::{BackupFolder, Hole};
+use crate::backup::state::Hole;
 use penstock_store::faults::{Failure, Faults, Operation};
 use std::ffi::OsStr;
 

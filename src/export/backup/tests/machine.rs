@@ -2,6 +2,7 @@
 use super::bucket::{Fault, MemoryBucket};
 use crate::DeliveryTimings;
 use crate::backup::base::BaseWorker;
+use crate::backup::folder::BackupFolder;
 use crate::backup::keys::{BackupKeys, random_token};
 use crate::backup::parts::{BaseWork, Parts};
 use crate::backup::reader::Reader;
@@ -10,7 +11,6 @@ use crate::backup::restore::RestoreRequest;
 use crate::backup::retain_after;
 use crate::backup::secrecy::BackupKey;
 use crate::backup::ship::{Phase, Shipper};
-use crate::backup::state::BackupFolder;
 use crate::uplink::Uplink;
 use parking_lot::Mutex;
 use penstock_base::clock::Clock;

@@ -2,6 +2,7 @@
 use super::bucket::{Fault, MemoryBucket};
 use super::machine::{Action, GATEWAY, Machine, Running, request};
 use super::{filled, machine_with_lost_frames, restore};
+use crate::backup::folder::BackupFolder;
 use crate::backup::head::{Continued, EraRecord, time_of_system};
 use crate::backup::keys::new_era_id;
 use crate::backup::objects::Point;
@@ -10,7 +11,7 @@ use crate::backup::report::BackupState;
 use crate::backup::restore::RestoreRequest;
 use crate::backup::secrecy::{BackupKey, generate_key};
 use crate::backup::ship::Phase;
-use crate::backup::state::{BackupFolder, LocalState};
+use crate::backup::state::LocalState;
 use crate::backup::worker::{ShipWorker, Step};
 use crate::delivery_loop::DeliveryQueue as _;
 use penstock_base::error::ErrorClass;

@@ -38,6 +38,7 @@ mod automatic_model;
 mod backoff;
 pub mod backup;
 mod blocking;
+mod builder;
 mod capacity;
 mod cause;
 mod deliver;

@@ -1,6 +1,7 @@
 //! Tests a store that is reopened between a read and the write that depends on it.
 use super::*;
-use crate::make::{ExportBuilder, all_targets};
+use crate::builder::ExportBuilder;
+use crate::make::all_targets;
 use crate::retention::{self, DeliveredState};
 use oxrdf::NamedNode;
 use penstock_base::error;

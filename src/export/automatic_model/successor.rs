@@ -1,6 +1,7 @@
 //! Tests an export whose Business Object is deleted while it is rendered.
 use super::*;
-use crate::make::{ExportBuilder, all_targets};
+use crate::builder::ExportBuilder;
+use crate::make::all_targets;
 use penstock_base::Preconditions;
 use penstock_base::error::ErrorClass;
 use penstock_model::catalogue::Requester;

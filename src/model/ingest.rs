@@ -72,6 +72,7 @@ mod retry;
 mod review;
 mod run;
 mod shared_keys;
+mod shown_term;
 #[cfg(test)]
 mod tests;
 mod value_limit;

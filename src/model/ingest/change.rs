@@ -1,6 +1,6 @@
 //! The work of one request inside its transaction: from the body, object by object, to the answer.
 use super::answer::Warnings;
-use super::convert::{Converter, IgnoredFields, format_value};
+use super::convert::{Converter, IgnoredFields};
 use super::delete::Deletion;
 use super::derived_iris::DerivedIris;
 use super::findings::Findings;
@@ -15,6 +15,7 @@ use super::request_uris::RequestUris;
 use super::retry::list_moves_since_receipt;
 use super::review::is_under_review;
 use super::shared_keys::find_shared_keys;
+use super::shown_term::format_value;
 use super::violations::{PlacedViolation, Places, withhold_values};
 use super::write::RequestWriter;
 use super::{Answer, Body, Limits, Mode, Request, ReviewStep};

@@ -68,6 +68,44 @@ impl CellKind<'_> {
         })
     }
 
+    /// Returns the characters that can separate the digits of a number in a cell.
+    fn number_separators(&self, format: CsvFormat) -> Vec<char> {
+        let reading = self.reading();
+        if let Some(reading) = reading.filter(|reading| reading.reads_number_texts()) {
+            let separators = reading.accept.iter().filter_map(AcceptedForm::separators);
+            return separators
+                .flat_map(|(decimal, group)| std::iter::once(decimal).chain(group))
+                .collect();
+        }
+        let is_integer = self.property.is_some_and(|property| {
+            matches!(property.value, Value::Literal(crate::mapping::Literal::Integer))
+        });
+        match self.form {
+            Form::Number if is_integer && reading.is_none() => Vec::new(),
+            // A point would group the digits, or be a mistake.
+            Form::Number | Form::Scalar if format.decimal_comma && reading.is_none() => {
+                vec![',', '.']
+            }
+            Form::Number | Form::Scalar => vec!['.'],
+            Form::Text | Form::Token | Form::Boolean | Form::Json => Vec::new(),
+        }
+    }
+
+    /// Checks that the delimiter of elements does not divide a number into several.
+    fn check_array_delimiter(&self, name: &str, format: CsvFormat) -> Result<(), String> {
+        let Some(delimiter) = format.array_delimiter else { return Ok(()) };
+        let is_divided = self.is_array
+            && !format.array_escape
+            && self.number_separators(format).contains(&delimiter);
+        if !is_divided {
+            return Ok(());
+        }
+        Err(format!(
+            "numbers of the field {name:?} can have {delimiter:?} between their digits, and arrayDelimiter would divide them \
+             there; choose another arrayDelimiter, or send arrayEscape=true with `\\` before each {delimiter:?} in a number"
+        ))
+    }
+
     /// Creates the kind of a single value of no field.
     pub(super) const fn single(form: Form) -> Self {
         Self { form, is_array: false, property: None }
@@ -97,13 +135,17 @@ impl<'m> Columns<'m> {
     /// Finds the fields of the columns in the mapping.
     ///
     /// # Errors
-    /// `ErrorClass::Invalid`, with the line and column of each name that is no field, or that CSV cannot hold.
+    /// `ErrorClass::Invalid`, with the line and column of each name that is no field, that CSV cannot hold, or whose numbers
+    /// the delimiter of elements would divide.
     pub(crate) fn find(header: &CsvHeader, mapping: &'m Mapping) -> Result<Self, GatewayError> {
         let is_alone = header.names().len() == 1;
         Self::build(header, |name| {
             let ignores = mapping.unknown_fields == UnknownFields::Ignore;
             match find_cell(&mapping.root, name) {
-                Ok(found) => Ok(found),
+                Ok((path, kind)) => {
+                    kind.check_array_delimiter(name, header.format)?;
+                    Ok((path, kind))
+                }
                 Err(FieldError::Unknown(..)) if ignores => Ok((vec![name], CellKind::TEXT)),
                 Err(error @ FieldError::Unknown(..)) if is_alone => {
                     Err(suggest_delimiter(name, error.describe()))

@@ -89,7 +89,8 @@ impl CsvHeader {
     /// Checks that each column is a field of the mapping.
     ///
     /// # Errors
-    /// `ErrorClass::Invalid`, with the line and column of each name that is no field, or that CSV cannot hold.
+    /// `ErrorClass::Invalid`, with the line and column of each name that is no field, that CSV cannot hold, or whose numbers
+    /// the delimiter of elements would divide.
     pub fn check_columns(&self, mapping: &Mapping) -> Result<(), GatewayError> {
         Columns::find(self, mapping).map(drop)
     }

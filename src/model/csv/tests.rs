@@ -183,6 +183,52 @@ fn a_carriage_return_alone_ends_no_line() {
 }
 
 #[test]
+fn the_delimiter_of_elements_divides_no_numbers() {
+    let mapping = compile(
+        "type: object
+path: Pump:.
+fields:
+  numbers: {type: array, path: <urn:n>, elements: number}
+  whole: {type: array, path: <urn:w>, elements: integer}
+  commas: {type: array, path: <urn:c>, elements: {type: number, accept: {decimal: ',', group: \"'\"}}}
+  texts: {type: array, path: <urn:t>, elements: {type: number, accept: text}}
+  any: {type: array, path: <urn:a>, elements: scalar}
+  one: {type: number, path: <urn:o>}
+  names: {type: array, path: <urn:names>}
+",
+    )
+    .unwrap();
+    let refused = |format: CsvFormat| -> Vec<Place> {
+        let header = CsvHeader::read(b"numbers;whole;commas;texts;any;one;names", format, 1);
+        match Columns::find(&header.unwrap(), &mapping) {
+            Ok(_) => Vec::new(),
+            Err(error) => {
+                assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+                let message = &error.findings[0].message;
+                assert!(message.contains("choose another arrayDelimiter"), "{message}");
+                error.findings.into_iter().map(|found| found.place).collect()
+            }
+        }
+    };
+    let [numbers, commas, texts, any] =
+        [1, 15, 22, 28].map(|column| Place::Line { line: 1, column });
+    for (delimiter, decimal_comma, expected) in [
+        (',', true, vec![&numbers, &commas, &any]),
+        (',', false, vec![&commas]),
+        ('.', true, vec![&numbers, &texts, &any]),
+        ('.', false, vec![&numbers, &texts, &any]),
+        ('\'', false, vec![&commas]),
+        ('|', true, vec![]),
+    ] {
+        let format = CsvFormat { array_delimiter: Some(delimiter), decimal_comma, ..semicolons() };
+        let found = refused(format);
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{delimiter} {decimal_comma}");
+        // A `\` can stand before the separator.
+        assert!(refused(format.with_array_escape().unwrap()).is_empty());
+    }
+}
+
+#[test]
 fn a_wrong_delimiter_is_suggested() {
     let found = header_errors("name;flow");
     assert!(found[0].1.contains("?delimiter=%3B"), "{found:?}");

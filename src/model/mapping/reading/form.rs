@@ -187,13 +187,18 @@ impl AcceptedForm {
         yes.iter().chain(no)
     }
 
+    /// Returns the separators in the texts of numbers: the one before the fraction, and the one between groups.
+    pub(crate) fn separators(&self) -> Option<(char, Option<char>)> {
+        match self {
+            Self::Text => Some(('.', None)),
+            Self::Decimal { decimal, group } => Some((*decimal, *group)),
+            _ => None,
+        }
+    }
+
     /// Returns whether both forms may give one JSON value different meanings.
     pub(crate) fn contradicts(&self, other: &Self) -> bool {
-        let separator = |form: &Self| match form {
-            Self::Text => Some('.'),
-            Self::Decimal { decimal, .. } => Some(*decimal),
-            _ => None,
-        };
+        let separator = |form: &Self| form.separators().map(|(decimal, _)| decimal);
         match (self, other) {
             (Self::Unix(one), Self::Unix(other)) => one != other,
             (Self::Booleans { yes, no }, Self::Booleans { yes: other_yes, no: other_no }) => {

@@ -6,8 +6,8 @@
 //! - Strings are `date`, `dateTime` or `resource` if all of them are. Times, numbers and booleans in another form have it
 //!   in `accept`. A number is a time only by its name and its range. Words that repeat are codes, other texts are
 //!   `string`. Strings, numbers and booleans that are mixed are `scalar`.
-//! - Objects are `object`, in a namespace named after the field. If all names are language tags, they are `languageMap`; if
-//!   the names look like data, `map`.
+//! - Objects are `object`, in a namespace named after the Business Object and the field. If all names are language tags,
+//!   they are `languageMap`; if the names look like data, `map`.
 //! - Arrays are `array` of the type of their elements, `ordered` if a set would lose something.
 //! - What has no other equivalent in RDF is `json`: arrays in arrays, objects without values, objects and arrays beside
 //!   other values.

@@ -54,7 +54,7 @@ fields:
       type: string
   position:
     type: object
-    path: v:position/Position:.
+    path: v:position/PumpPosition:.
     fields:
       lat:
         type: number
@@ -65,7 +65,7 @@ fields:
     ordered: true
     elements:
       type: object
-      path: Parts:.
+      path: PumpParts:.
       fields:
         label:
           type: string
@@ -406,11 +406,29 @@ fn every_field_name_gets_its_own_property() {
 fn nested_objects_have_their_own_namespaces() {
     let derived = of(r#"{"part": {"a": 1, "part": {"b": 1}}, "PART": [{"part": {"c": 1}}]}"#);
     let mapping = mapping::compile(&derived.config).unwrap();
-    assert_eq!(mapping.namespaces(), ["Pump", "Part", "PartPart", "PART", "PARTPart"]);
+    assert_eq!(
+        mapping.namespaces(),
+        ["Pump", "PumpPart", "PumpPartPart", "PumpPART", "PumpPARTPart"]
+    );
+    // Names that differ only in what a namespace cannot have.
+    let derived = of(r#"{"a": {"b": {"n": 1}}, "a b": {"n": 1}, "a-b": {"n": 1}}"#);
+    let mapping = mapping::compile(&derived.config).unwrap();
+    assert_eq!(mapping.namespaces(), ["Pump", "PumpA", "PumpAB", "PumpAB2", "PumpAB3"]);
     // A letter that no name of a namespace may have.
     let derived = of("{\"\u{115f}\": {\"a\": 1}}");
     let mapping = mapping::compile(&derived.config).unwrap();
-    assert_eq!(mapping.namespaces(), ["Pump", "Object"]);
+    assert_eq!(mapping.namespaces(), ["Pump", "Pump2"]);
+}
+
+#[test]
+fn nested_objects_are_not_in_the_namespace_of_another_business_object() {
+    let names = MappingNames { business_object: "Motor", vocabulary: VOCABULARY };
+    let samples = read_samples(r#"{"pump": {"n": 1}, "parts": [{"n": 1}]}"#, 128).unwrap();
+    let motor = derive_mapping(names, &samples.objects).unwrap();
+    let pump = of(r#"{"motor": {"n": 1}, "parts": [{"n": 1}]}"#);
+    let [motor, pump] = [motor, pump].map(|derived| mapping::compile(&derived.config).unwrap());
+    assert_eq!(motor.namespaces(), ["Motor", "MotorPump", "MotorParts"]);
+    assert_eq!(pump.namespaces(), ["Pump", "PumpMotor", "PumpParts"]);
 }
 
 #[test]

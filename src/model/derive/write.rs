@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 
 /// The maximum length of a field's name in characters.
 const MAX_FIELD_NAME_CHARACTERS: usize = 256;
-/// The maximum length in characters of a derived namespace name.
-const MAX_DERIVED_NAMESPACE_CHARACTERS: usize = 48;
+/// The maximum length in characters of a derived namespace name, before a number.
+const MAX_DERIVED_NAMESPACE_CHARACTERS: usize = 60;
 /// The maximum number of derived namespaces. All further objects share the namespace `Part`.
 const MAX_DERIVED_NAMESPACES: usize = 900;
 /// The names of fields that hold the name of an object, the most obvious one first.
@@ -35,8 +35,6 @@ pub(super) struct MappingWriter<'v> {
 #[derive(Clone, Copy)]
 struct Spot<'s> {
     indent: usize,
-    /// The namespace of the object around it.
-    namespace: &'s str,
     /// The path of the field, such as `parts.label`.
     field: &'s str,
 }
@@ -83,7 +81,7 @@ impl<'v> MappingWriter<'v> {
         key: Option<&str>,
         documents: Option<&Documents<'_>>,
     ) {
-        let namespace = self.reserve_namespace(self.names.business_object, "");
+        let namespace = self.reserve_namespace("");
         self.write_line(0, "prefixes:");
         self.write_line(2, &format!("v: {}", quote_yaml(self.names.vocabulary)));
         self.write_line(0, "type: object");
@@ -110,7 +108,7 @@ impl<'v> MappingWriter<'v> {
                  `required: true`.",
             );
         }
-        let spot = Spot { indent: 0, namespace: &namespace, field: "" };
+        let spot = Spot { indent: 0, field: "" };
         let outer = documents.map(|documents| documents.outer.as_slice()).unwrap_or_default();
         self.write_fields(spot, members, key, outer);
     }
@@ -259,7 +257,7 @@ impl<'v> MappingWriter<'v> {
         let namespace = match link {
             // The map has the path.
             Link::Member(_) => return self.write_fields(spot, members, None, &[]),
-            Link::Field(name) | Link::Element(name) => self.reserve_namespace(name, spot.namespace),
+            Link::Field(_) | Link::Element(_) => self.reserve_namespace(spot.field),
         };
         let path = match self.find_property(link) {
             Some(property) => format!("path: v:{property}/{namespace}:."),
@@ -273,7 +271,7 @@ impl<'v> MappingWriter<'v> {
                  `uri`, or add a `key`, whose fields need `required: true`.",
             );
         }
-        self.write_fields(Spot { namespace: &namespace, ..spot }, members, None, &[]);
+        self.write_fields(spot, members, None, &[]);
     }
 
     fn write_map(
@@ -284,8 +282,7 @@ impl<'v> MappingWriter<'v> {
         member: &Guess<'_>,
     ) {
         let indent = spot.indent;
-        let path = format!("{} {}", self.names.business_object, spot.field);
-        let namespace = self.reserve_namespace(&path, "");
+        let namespace = self.reserve_namespace(spot.field);
         self.write_line(indent, "type: map");
         let property = self.find_property(link).unwrap_or_default();
         self.write_line(indent, &format!("path: v:{property}/{namespace}:."));
@@ -301,8 +298,7 @@ impl<'v> MappingWriter<'v> {
              without members, or a member without a value, is no value.",
         );
         self.write_line(indent, "elements:");
-        let inside = Spot { namespace: &namespace, ..spot.inside() };
-        self.write_definition(inside, Link::Member(link.name()), member);
+        self.write_definition(spot.inside(), Link::Member(link.name()), member);
     }
 
     /// Writes the `type` and `path` of values.
@@ -322,20 +318,20 @@ impl<'v> MappingWriter<'v> {
         }
     }
 
-    /// Returns the name of a new namespace, named after a field.
-    fn reserve_namespace(&mut self, name: &str, parent: &str) -> String {
+    /// Returns the name of a new namespace, named after the Business Object and the path of a field. With only the name of the
+    /// field, it could be the namespace of another Business Object, which would have these objects too.
+    fn reserve_namespace(&mut self, field: &str) -> String {
         let is_other = |c: char| !c.is_alphanumeric() || is_deceptive(c);
-        let words = name.split(is_other).filter(|word| !word.is_empty());
+        let path = format!("{} {field}", self.names.business_object);
+        let words = path.split(is_other).filter(|word| !word.is_empty());
         let pascal: String =
             words.flat_map(capitalize).take(MAX_DERIVED_NAMESPACE_CHARACTERS).collect();
         let pascal = if pascal.is_empty() { "Object".to_owned() } else { pascal };
         if self.namespaces.len() >= MAX_DERIVED_NAMESPACES {
             return "Part".to_owned();
         }
-        let longer: String =
-            parent.chars().chain(pascal.chars()).take(MAX_DERIVED_NAMESPACE_CHARACTERS).collect();
         let numbered = (2..).map(|n| format!("{pascal}{n}"));
-        let mut all = [pascal.clone(), longer].into_iter().chain(numbered);
+        let mut all = std::iter::once(pascal.clone()).chain(numbered);
         let free = all.find(|name| !self.namespaces.contains(name)).unwrap_or_default();
         self.namespaces.insert(free.clone());
         free

@@ -7,19 +7,33 @@ use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode, Term};
 use oxsdatatypes::{Decimal, Integer};
 use spareval::{AggregateFunctionAccumulator, QueryEvaluator};
-use spargebra::algebra::AggregateFunction;
+use spargebra::algebra::{AggregateFunction, Expression, Function};
 use std::cmp::Ordering;
 
+/// The beginning of the type of an item of GROUP_CONCAT. It has a blank, so no request can have it.
+const ITEM: &str = "penstock item ";
+
 /// Returns the aggregate that replaces one of SPARQL.
-pub(crate) fn find_aggregate(function: &AggregateFunction) -> Option<AggregateFunction> {
+pub(crate) fn find_aggregate(
+    function: &AggregateFunction,
+    distinct: bool,
+) -> Option<AggregateFunction> {
     let name = match function {
         AggregateFunction::Sum => "sum",
         AggregateFunction::Avg => "avg",
         AggregateFunction::Min => "min",
         AggregateFunction::Max => "max",
+        AggregateFunction::GroupConcat { .. } if distinct => "join",
         _ => return None,
     };
     Some(AggregateFunction::Custom(aggregate_name(name)))
+}
+
+/// Returns the call that makes an item of GROUP_CONCAT of a term.
+pub(crate) fn call_item(term: Expression, separator: Option<&str>) -> Expression {
+    let separator = Literal::new_simple_literal(separator.unwrap_or(" "));
+    let function = Function::Custom(aggregate_name("item"));
+    Expression::FunctionCall(function, vec![term, Expression::Literal(separator)])
 }
 
 /// Names an aggregate as no request can name it.
@@ -38,6 +52,8 @@ pub(crate) fn add_aggregates(evaluator: QueryEvaluator) -> QueryEvaluator {
         .with_custom_aggregate_function(aggregate_name("max"), || {
             Box::new(Extreme { kept: None, wanted: Ordering::Greater })
         })
+        .with_custom_aggregate_function(aggregate_name("join"), || Box::new(Joined::default()))
+        .with_custom_function(aggregate_name("item"), build_item)
 }
 
 /// SUM (section 18.5.1.3).
@@ -125,6 +141,50 @@ impl AggregateFunctionAccumulator for Average {
         }
         let count = Exact::from_count(self.count).into_literal();
         Number::read(&sum)?.calculate(Arithmetic::Divide, Number::read(&count)?)
+    }
+}
+
+/// Returns an item of GROUP_CONCAT: a literal with the text of a term. Its type has what else the term is, and the separator.
+/// So items are equal only if their terms are.
+fn build_item(arguments: &[Term]) -> Option<Term> {
+    let [term, Term::Literal(separator)] = arguments else { return None };
+    let (text, kind) = match restore_form(term.clone()) {
+        Term::NamedNode(node) => (node.into_string(), String::new()),
+        Term::Literal(literal) => {
+            let kind = match literal.language() {
+                Some(language) => format!("@{language}"),
+                None => literal.datatype().as_str().to_owned(),
+            };
+            (literal.value().to_owned(), kind)
+        }
+        _ => return None,
+    };
+    let datatype = NamedNode::new_unchecked(format!("{ITEM}{kind} {}", separator.value()));
+    Some(Literal::new_typed_literal(text, datatype).into())
+}
+
+/// GROUP_CONCAT of distinct terms (section 18.5.1.7), which are items. The evaluator's own takes only strings, which are
+/// equal for different terms.
+#[derive(Default)]
+struct Joined {
+    text: Option<String>,
+}
+
+impl AggregateFunctionAccumulator for Joined {
+    fn accumulate(&mut self, element: Term) {
+        let Term::Literal(item) = element else { return };
+        let Some(text) = &mut self.text else {
+            self.text = Some(item.value().to_owned());
+            return;
+        };
+        let rest = item.datatype().as_str().strip_prefix(ITEM).unwrap_or_default();
+        let (_, separator) = rest.split_once(' ').unwrap_or_default();
+        text.push_str(separator);
+        text.push_str(item.value());
+    }
+
+    fn finish(&mut self) -> Option<Term> {
+        Some(Literal::new_simple_literal(self.text.take().unwrap_or_default()).into())
     }
 }
 

@@ -270,6 +270,14 @@ fn joins_filters_aggregates_and_paths_have_the_expected_answers() {
     );
     assert_eq!(
         rows(
+            "SELECT (GROUP_CONCAT(DISTINCT ?x; separator=' | ') AS ?all)
+             { VALUES ?x { 'a' 'a'@en 1 'a' '1' <a:b> 1 'a:b' 'a'@en 'a'@de <a:b> } }"
+        ),
+        ["a | a | 1 | 1 | a:b | a:b | a"]
+    );
+    assert_eq!(rows("SELECT (GROUP_CONCAT(DISTINCT ?x) AS ?all) { ?s <a:none> ?x }"), [""]);
+    assert_eq!(
+        rows(
             "SELECT ?x { VALUES ?x { '2020-01-02'^^xsd:date '2019-12-31'^^xsd:date } FILTER(?x < '2020-01-01'^^xsd:date) }"
         ),
         ["2019-12-31"]

@@ -1,6 +1,6 @@
 //! Rewrites expressions: the operators, functions and aggregates that are replaced, and what keeps the form of literals.
 use super::{Planner, Scope, find_variables};
-use crate::aggregates::find_aggregate;
+use crate::aggregates::{call_item, find_aggregate};
 use crate::expressions::has_part;
 use crate::form::hide_misread;
 use crate::functions::{call_named_node, call_row, find_replacement, is_named_node_function};
@@ -30,11 +30,16 @@ impl Planner<'_, '_> {
             self.dataset.keep_forms();
             expr = replace_constant(expr);
         }
-        if matches!(name, AggregateFunction::GroupConcat { .. }) {
-            // The evaluator concatenates strings only, and ignores groups with another term.
-            expr = Expression::FunctionCall(Function::Str, vec![expr]);
+        if let AggregateFunction::GroupConcat { separator } = &name {
+            expr = if distinct {
+                // DISTINCT compares terms, so it comes before their texts.
+                call_item(expr, separator.as_deref())
+            } else {
+                // The evaluator concatenates strings only, and ignores groups with another term.
+                Expression::FunctionCall(Function::Str, vec![expr])
+            };
         }
-        let name = find_aggregate(&name).unwrap_or(name);
+        let name = find_aggregate(&name, distinct).unwrap_or(name);
         AggregateExpression::FunctionCall { name, expr, distinct }
     }
 

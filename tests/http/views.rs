@@ -312,9 +312,26 @@ async fn a_list_is_saved_on_its_page_and_the_menu_leads_to_it() {
     ada.form(&deletion, &[("version", "1")]).await.expect(303);
     assert!(names(&bob).await.is_empty());
 
-    // What cannot be saved leads back to the page.
-    let back = ada
-        .form("/admin/views", &[("name", " "), ("businessObject", id), ("address", "sort=flow")])
-        .await;
-    assert_eq!(back.expect(303).header("location"), format!("{list}?sort=flow"));
+    // What cannot be saved leads back to the page, whose form has what was typed.
+    let fields =
+        [("name", "Feeds <1>"), ("businessObject", id), ("address", ""), ("shared", "true")];
+    ada.form("/admin/views", &fields).await.expect(303);
+    let fields = [
+        ("name", "Feeds <1>"),
+        ("businessObject", id),
+        ("address", "orderBy=flow"),
+        ("shared", "true"),
+    ];
+    let back = ada.form("/admin/views", &fields).await.expect(303);
+    let back = back.header("location").to_owned();
+    assert_eq!(back, format!("{list}?orderBy=flow&unsavedName=Feeds%20%3C1%3E&unsavedShared=true"));
+    let page = ada.page(&back).await;
+    page.has_all(&[
+        "<details open>",
+        "name=\"name\" value=\"Feeds &#60;1&#62;\"",
+        "name=\"shared\" value=\"true\" checked",
+        "name=\"address\" value=\"orderBy=flow\"",
+    ]);
+    let page = ada.page(&list).await;
+    assert!(!page.contains("<details open>") && !page.contains("value=\"true\" checked"));
 }

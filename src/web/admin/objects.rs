@@ -29,7 +29,7 @@ use penstock_model::search::{ObjectCount, SearchField, list_search_fields};
 use penstock_service::objects::{FoundPage, IriNames, ObjectSearch, find_labels, search_objects};
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
-use saved::ShownView;
+use saved::{ShownView, UnsavedView};
 use state::{Pair, State, find_value, read_pairs, write_parameters, write_query};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -79,6 +79,8 @@ struct Page {
     parameters: String,
     /// The saved view, if the address names one.
     view: Option<ShownView>,
+    /// What the form that saves a view had, if it failed.
+    unsaved: Option<UnsavedView>,
     chips: Vec<Chip>,
     /// The address of the page without a filter.
     unfiltered: String,
@@ -185,7 +187,8 @@ pub(crate) async fn explore_objects(
     let inline = if has_parts { Some(InlineParts::build(&request).await?) } else { None };
     let view = request.state.view.as_ref().map(|view| ShownView::new(view, caller(depot)));
     let shown = Shown { found, labels, columns, after, wrong };
-    let page = Page { view, inline, empty, ..Page::new(frame, &request, shown) };
+    let unsaved = UnsavedView::read(&pairs);
+    let page = Page { view, unsaved, inline, empty, ..Page::new(frame, &request, shown) };
     Ok(PageReply::show_with_status(status, &page))
 }
 
@@ -281,6 +284,7 @@ impl Page {
         let has_lines = state.chart.number.is_some() && state.time_field(shape).is_some();
         Self {
             view: None,
+            unsaved: None,
             inline: None,
             empty: None,
             id: id.clone(),

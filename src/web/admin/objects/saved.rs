@@ -1,5 +1,5 @@
 //! A saved view above the page that it begins, and the form that saves what the page shows as a view.
-use super::state::{ADDRESS, Pair, State, find_value, write_query};
+use super::state::{ADDRESS, Pair, State, UNSAVED_NAME, UNSAVED_SHARED, find_value, write_query};
 use crate::admin::form::{Form, take_form};
 use crate::admin::frame::{PageReply, PageResult};
 use crate::admin::views::view_path;
@@ -38,6 +38,30 @@ impl ShownView {
     }
 }
 
+/// What the form that saves a view had, if the view was not saved. It is in the address of the page to which the form leads
+/// back.
+pub(super) struct UnsavedView {
+    pub(super) name: String,
+    pub(super) shared: bool,
+}
+
+impl UnsavedView {
+    /// Reads it from the parameters of a page; `None` if no form failed.
+    pub(super) fn read(pairs: &[Pair]) -> Option<Self> {
+        let name = find_value(pairs, UNSAVED_NAME)?.to_owned();
+        Some(Self { name, shared: find_value(pairs, UNSAVED_SHARED).is_some() })
+    }
+
+    /// Adds what a form had to the parameters of its page.
+    fn add_to(form: &Form, pairs: &mut Vec<Pair>) {
+        pairs.retain(|(name, _)| name != UNSAVED_NAME && name != UNSAVED_SHARED);
+        pairs.push((UNSAVED_NAME.to_owned(), form.text("name")));
+        if form.is_ticked("shared") {
+            pairs.push((UNSAVED_SHARED.to_owned(), "true".to_owned()));
+        }
+    }
+}
+
 /// Returns the view with this id of a Business Object; `None` without an id.
 ///
 /// # Errors
@@ -61,9 +85,10 @@ pub(super) fn find_view_of(
 #[handler]
 pub(crate) async fn save_view(depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let pairs = parse_form(form.text(ADDRESS).as_bytes())?;
+    let mut pairs = parse_form(form.text(ADDRESS).as_bytes())?;
     let id = form.text("businessObject");
-    Ok(match save(&gateway, caller(depot), &form, &pairs).await {
+    let saved = save(&gateway, caller(depot), &form, &pairs).await;
+    Ok(match saved {
         Ok(view) => {
             let words = format!("The view {} was saved.", view.name);
             PageReply::redirect(view_path(&view.business_object, &view.id), words)
@@ -72,6 +97,7 @@ pub(crate) async fn save_view(depot: &mut Depot) -> PageResult {
             let findings: Vec<_> = error.findings.iter().map(ToString::to_string).collect();
             let words = format!("{}: {}", error.detail, findings.join("; "));
             let words = words.trim_end_matches(": ");
+            UnsavedView::add_to(&form, &mut pairs);
             let back = format!("/admin/objects/{}{}", encode_segment(&id), write_query(&pairs));
             PageReply::redirect_with_error(back, format!("The view was not saved: {words}"))
         }

@@ -20,10 +20,13 @@ pub(super) const URI: &str = "uri";
 pub(super) const ADDRESS: &str = "address";
 /// The offset of the days that a form narrows the page to.
 const OFFSET: &str = "offset";
+/// What the form that saves a view had, if it was not saved: the name, and whether all see it.
+pub(super) const UNSAVED_NAME: &str = "unsavedName";
+pub(super) const UNSAVED_SHARED: &str = "unsavedShared";
 /// What the name of the parameter of a filter begins with.
 const FILTER_PREFIX: &str = "filter.";
 /// The parameters of a state besides the filters, and whether each may be repeated.
-const PARAMETERS: [(&str, bool); 14] = [
+const PARAMETERS: [(&str, bool); 16] = [
     (FILTER_PREFIX, true),
     ("view", false),
     ("orderBy", false),
@@ -37,6 +40,8 @@ const PARAMETERS: [(&str, bool); 14] = [
     ("from", false),
     ("to", false),
     (OFFSET, false),
+    (UNSAVED_NAME, false),
+    (UNSAVED_SHARED, false),
     // The order in addresses of earlier versions.
     ("sort", false),
     ("cursor", false),

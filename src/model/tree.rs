@@ -23,7 +23,7 @@ const MAX_LEVELS: usize = 3;
 const MAX_NESTED: usize = 300;
 /// The maximum number of elements of an array that are read to order them by time.
 const MAX_ORDERED: usize = 10_000;
-/// The maximum number of members of maps whose names are read.
+/// The maximum number of members of maps that are read to know which ones the view shows.
 const MAX_MEMBERS: usize = if cfg!(test) { 30 } else { 10_000 };
 /// The maximum number of bytes of all values that are read.
 const MAX_VALUE_BYTES: usize = 1 << 20;
@@ -66,7 +66,10 @@ pub struct TreeField {
     pub values: Vec<TreeValue>,
     /// The index of the first of them among all values.
     pub first: usize,
-    /// The number of all values that the field shows.
+    /// The number of elements that the values cover. Of a map with too many members, these are also those that the view leaves
+    /// out, which are no values.
+    pub covered: usize,
+    /// The number of all values that the field shows; of a map with too many members, of all that are stored.
     pub total: usize,
     /// The name of the field by which its objects are ordered, the newest first; otherwise they are ordered by URI.
     pub newest_by: Option<String>,
@@ -138,6 +141,21 @@ struct TreeReader<'r, R> {
     bytes_left: usize,
 }
 
+/// The members of a map that a page reads, because there are too many to read all of them.
+struct MapWindow<'q> {
+    members: Vec<NamedNodeRef<'q>>,
+    /// The number of all members.
+    total: usize,
+}
+
+impl MapWindow<'_> {
+    /// Returns how many members are before this one; without it, of all.
+    fn count_before(&self, next: Option<NamedNodeRef<'_>>) -> usize {
+        let place = next.and_then(|next| self.members.iter().position(|member| *member == next));
+        place.unwrap_or(self.members.len())
+    }
+}
+
 impl<R: Read> TreeReader<'_, R> {
     fn read_object(
         &mut self,
@@ -173,7 +191,11 @@ impl<R: Read> TreeReader<'_, R> {
         let mut all = values.collect_values(place, property, &mut |what, term| {
             notes.push(describe_left_out(what, &term.to_string()));
         });
+        let level = nesting_level(path);
+        let elements = if level == 0 { PAGE_ELEMENTS } else { NESTED_ELEMENTS };
+        let mut large = None;
         if let (Some((members, _)), ShownValues::Iris(iris)) = (property.map(), &mut all) {
+            large = self.limit_members(iris, (from, elements), &mut notes);
             self.retain_shown(members, iris, path, &mut notes)?;
         }
         let mut read = TreeField {
@@ -184,11 +206,12 @@ impl<R: Read> TreeReader<'_, R> {
             is_flat: is_flat(property),
             values: Vec::new(),
             first: from,
+            covered: 0,
             total: 0,
             newest_by: None,
             notes: Vec::new(),
         };
-        let stored = all.texts().count();
+        let stored = large.as_ref().map_or_else(|| all.texts().count(), |large| large.total);
         let is_map = property.value.language_map().is_some();
         read.total = if property.is_array || is_map { stored } else { stored.min(1) };
         if stored > read.total {
@@ -196,8 +219,6 @@ impl<R: Read> TreeReader<'_, R> {
                 "{stored} values are stored, but the field is not an array; only the first is shown."
             ));
         }
-        let level = nesting_level(path);
-        let elements = if level == 0 { PAGE_ELEMENTS } else { NESTED_ELEMENTS };
         let mut count = elements.min(read.total.saturating_sub(from));
         match all {
             ShownValues::Literals(literals) => {
@@ -225,20 +246,25 @@ impl<R: Read> TreeReader<'_, R> {
             }
             ShownValues::Iris(mut iris) => {
                 if let Value::Object(inner) = &property.value {
-                    if level == 0 && property.is_array && !property.is_ordered {
+                    let is_ordered = property.is_ordered || large.is_some();
+                    if level == 0 && property.is_array && !is_ordered {
                         read.newest_by = self.order_by_time(inner, &mut iris, &mut notes)?;
                     }
                     if read.newest_by.is_some() && window.is_none() {
                         // The newest ones are what most people look for.
                         count = count.min(NESTED_ELEMENTS);
                     }
-                    for iri in iris.into_iter().skip(from).take(count) {
+                    let skipped = if large.is_some() { 0 } else { from };
+                    let mut next = None;
+                    for iri in iris.into_iter().skip(skipped).take(count) {
                         if !self.take_bytes(iri.as_str().len()) {
+                            next = Some(iri);
                             break;
                         }
                         let nested = self.read_nested(inner, iri, path)?;
                         read.values.push(TreeValue::Object(nested));
                     }
+                    read.covered = large.map_or(0, |large| large.count_before(next));
                 } else {
                     for iri in iris.into_iter().skip(from).take(count) {
                         if !self.take_bytes(iri.as_str().len()) {
@@ -250,12 +276,33 @@ impl<R: Read> TreeReader<'_, R> {
             }
         }
         notes.truncate(MAX_NOTES);
+        read.covered = read.covered.max(read.values.len());
         read.notes = notes;
         Ok(read)
     }
 
-    /// Retains the members that a map shows, as far as they are read. The notes say which ones it leaves out, except those that
-    /// the reader may not see.
+    /// Retains only the members of the window, from an index and so many, if there are too many members to read all of them.
+    fn limit_members<'q>(
+        &mut self,
+        iris: &mut Vec<NamedNodeRef<'q>>,
+        (from, count): (usize, usize),
+        notes: &mut Vec<String>,
+    ) -> Option<MapWindow<'q>> {
+        let total = iris.len();
+        if let Some(left) = self.members_left.checked_sub(total) {
+            self.members_left = left;
+            return None;
+        }
+        let members: Vec<_> = iris.iter().copied().skip(from).take(count).collect();
+        iris.clone_from(&members);
+        notes.push(
+            "More members are stored than a page reads, so their number includes those that the view leaves out."
+                .to_owned(),
+        );
+        Some(MapWindow { members, total })
+    }
+
+    /// Retains the members that a map shows. The notes say which ones it leaves out, except those that the reader may not see.
     fn retain_shown(
         &mut self,
         shape: &Shape,
@@ -263,14 +310,6 @@ impl<R: Read> TreeReader<'_, R> {
         path: &NestingPath<'_>,
         notes: &mut Vec<String>,
     ) -> Result<(), GatewayError> {
-        if iris.len() > self.members_left {
-            iris.truncate(self.members_left);
-            notes.push(format!(
-                "More members are stored than a page reads; only the first {} by URI were read.",
-                iris.len()
-            ));
-        }
-        self.members_left -= iris.len();
         let mut left_out = Vec::new();
         let named = read_members(self.read, shape, iris, &mut |what, term| {
             left_out.push((what, term));

@@ -160,12 +160,24 @@ fn a_map_has_only_the_members_that_the_view_shows() {
 }
 
 #[test]
-fn only_some_members_of_a_map_are_read() {
+fn windows_have_all_members_of_a_map_that_is_too_large_to_be_read() {
     let fixture = Fixture::new(compile(MAP).unwrap().root);
     let levels: Vec<String> = (0..40).map(|level| format!("\"{level}\": 1")).collect();
     let object = format!(r#"{{"uri": "{URI}", "levels": {{{}}}}}"#, levels.join(","));
     fixture.send(Mode::Add, &object).unwrap();
     let levels = read(&fixture, None).remove(0);
-    assert_eq!((levels.total, levels.values.len()), (30, 20));
-    assert!(levels.notes[0].contains("only the first 30 by URI"), "{:?}", levels.notes);
+    assert_eq!((levels.total, levels.covered, levels.values.len()), (40, 20, 20));
+    assert!(levels.notes[0].contains("includes those that the view leaves out"), "{levels:?}");
+    let rest = read(&fixture, Some(("levels", 20))).remove(0);
+    assert_eq!((rest.total, rest.covered), (40, 20));
+    let all: BTreeSet<&str> = texts(&levels).into_iter().chain(texts(&rest)).collect();
+    assert_eq!(all.len(), 40);
+    // What the view leaves out does not shift the next window. It comes last, by its URI.
+    let link = NamedNode::new_unchecked("zzz:w");
+    insert_quad(&fixture.store, URI, "urn:level", link, "http://x/Pump/");
+    let name = Term::new_simple_literal("C");
+    insert_quad(&fixture.store, "zzz:w", "urn:code", name, "http://x/Level/");
+    let last = read(&fixture, Some(("levels", 30))).remove(0);
+    assert_eq!((last.total, last.covered, last.values.len()), (41, 11, 10));
+    assert!(last.notes[1].contains("<zzz:w> is a member of the map without a value"), "{last:?}");
 }

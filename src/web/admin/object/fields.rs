@@ -208,7 +208,7 @@ impl<'b> ListBuilder<'b> {
 
     /// Returns the link to the elements after the shown ones.
     fn link_more(&self, field: &TreeField, owner: Option<&ObjectTree>) -> Option<More> {
-        let next = field.first + field.values.len();
+        let next = field.first + field.covered;
         if next >= field.total {
             return None;
         }

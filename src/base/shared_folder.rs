@@ -9,8 +9,10 @@ use rustix::fs::{
     renameat_with, unlinkat,
 };
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
 /// The extension of files that are being written. With the dot in front of their names, readers ignore them.
@@ -131,11 +133,31 @@ impl SharedFolder {
     /// # Errors
     /// It cannot be created.
     pub fn create_temporary(&self, stem: &str) -> io::Result<TemporaryFile<'_>> {
+        self.create_temporary_as(stem, OFlags::WRONLY, Mode::from(0o666))
+    }
+
+    /// Creates a file as [`Self::create_temporary`] does, which only its owner can open, and which this process can read
+    /// too. Its lock says that it is being written.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub fn create_private_temporary(&self, stem: &str) -> io::Result<TemporaryFile<'_>> {
+        let temporary = self.create_temporary_as(stem, OFlags::RDWR, Mode::from(0o600))?;
+        // If the file system has no locks, no process takes the file for abandoned.
+        let _ = temporary.file.try_lock();
+        Ok(temporary)
+    }
+
+    fn create_temporary_as(
+        &self,
+        stem: &str,
+        access: OFlags,
+        mode: Mode,
+    ) -> io::Result<TemporaryFile<'_>> {
         let random = rand::random::<u128>();
         let name = format!(".{stem}.{random:032x}{TEMPORARY_EXTENSION}");
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&self.folder, &name, flags, Mode::from(0o666))?;
+        let flags = access | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.folder, &name, flags, mode)?;
         Ok(TemporaryFile { folder: self, file: file.into(), name: Some(name) })
     }
 
@@ -144,13 +166,36 @@ impl SharedFolder {
     /// # Errors
     /// The folder cannot be read.
     pub fn remove_temporary_files(&self, stem: &str) -> io::Result<()> {
+        self.remove_temporary_files_if(stem, |_| true)
+    }
+
+    /// Removes the files of [`Self::create_private_temporary`] with this stem whose process was killed.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn remove_abandoned_files(&self, stem: &str) -> io::Result<()> {
+        self.remove_temporary_files_if(stem, |name| {
+            let Ok(Some(file)) = self.open_file(name) else { return false };
+            file.try_lock().is_ok()
+        })
+    }
+
+    fn remove_temporary_files_if(
+        &self,
+        stem: &str,
+        is_removed: impl Fn(&Path) -> bool,
+    ) -> io::Result<()> {
         let beginning = format!(".{stem}.");
         for entry in Dir::read_from(&self.folder)? {
             let entry = entry?;
-            let name = entry.file_name();
-            let is_temporary = name.to_bytes().starts_with(beginning.as_bytes())
-                && name.to_bytes().ends_with(TEMPORARY_EXTENSION.as_bytes());
-            if is_temporary {
+            let name = entry.file_name().to_bytes();
+            let random = beginning.len()..name.len().saturating_sub(TEMPORARY_EXTENSION.len());
+            // With a dot, it belongs to a longer stem.
+            let is_temporary = name.starts_with(beginning.as_bytes())
+                && name.ends_with(TEMPORARY_EXTENSION.as_bytes())
+                && !name.get(random).unwrap_or_default().contains(&b'.');
+            let name = Path::new(OsStr::from_bytes(name));
+            if is_temporary && is_removed(name) {
                 // If it is a folder or another process removed it, there is nothing to do.
                 let _ = unlinkat(&self.folder, name, AtFlags::empty());
             }
@@ -255,7 +300,7 @@ fn none_if_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 mod tests {
     use super::*;
     use std::io::Write as _;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     fn write_file(folder: &SharedFolder, name: &str, bytes: &[u8]) -> io::Result<()> {
         let temporary = folder.create_temporary("one")?;
@@ -321,5 +366,21 @@ mod tests {
             .collect();
         left.sort();
         assert_eq!(left, [".other.0123.part", "one.json"]);
+    }
+
+    #[test]
+    fn only_files_that_no_process_writes_are_abandoned() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = SharedFolder::create_root(dir.path()).unwrap();
+        for name in [".one.0123.part", ".one.zst.0123.part"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let written = folder.create_private_temporary("one").unwrap();
+        folder.remove_abandoned_files("one").unwrap();
+        assert!(!dir.path().join(".one.0123.part").exists());
+        assert!(dir.path().join(".one.zst.0123.part").exists());
+        written.rename_new_synced(Path::new("one")).unwrap();
+        let mode = std::fs::metadata(dir.path().join("one")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 }

@@ -1,8 +1,10 @@
 //! Opens the data directory that a command works on.
 use super::{output, owner, serve};
+use nix::errno::Errno;
 use penstock_auth::audit::{self, Event};
 use penstock_base::commit::GuardedStore;
 use penstock_base::error::GatewayError;
+use penstock_base::shared_folder::SharedFolder;
 use penstock_base::telemetry;
 use penstock_config::{self as config, ConfigError, Settings, Sources};
 use penstock_model::namespace::moving::find_pending_move;
@@ -11,10 +13,13 @@ use penstock_store::{Error, Options, Store};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+
+/// The characters of a file's name that its temporary name has too. File systems allow 255 bytes.
+const MAX_STEM_CHARACTERS: usize = 50;
 
 /// Loads the settings that the command was given, and starts its log. The log is only for errors: the command prints
 /// its result.
@@ -57,38 +62,44 @@ pub(super) fn check_exists(settings: &Settings) -> Result<(), String> {
     ))
 }
 
-/// Creates the file, passes it to `write`, and syncs it. Removes it if that fails: a partial file must not look complete.
-/// `write` may change this process to another user, who has no rights in the folder of the file.
+/// Creates a file, passes it to `write`, syncs it, and gives it this name, which an incomplete file never has. `write` may
+/// change this process with [`owner::act_as_owner`] to a user who has no rights in the folder of the file.
 ///
 /// # Errors
-/// The file exists already, or the errors of `write`, of syncing and of the folder. If the file could not be removed, the
-/// error says so, and the file is empty.
+/// There is something with this name, or the errors of `write`, of syncing and of the folder.
 pub(super) fn write_new_file<T>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, String>,
 ) -> Result<T, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
-    let mut file = file.map_err(|error| match error.kind() {
+    let not_created = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             format!("{}; write to another file, or move this one away", failed(error))
         }
         _ => failed(error),
-    })?;
-    let written = write(&mut file).and_then(|written| {
-        file.sync_all().and_then(|()| folder.sync_all()).map_err(failed)?;
-        Ok(written)
-    });
-    written.map_err(|why| match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            // The first error is the one to report.
-            let _ = file.set_len(0);
-            format!("{why}; removing the incomplete file {} failed: {error}", path.display())
-        }
-        _ => why,
-    })
+    };
+    // A link that leads nowhere exists too.
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(not_created(Errno::EEXIST.into()));
+    }
+    let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+    let name = name.ok_or_else(|| failed(Errno::EISDIR.into()))?;
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = SharedFolder::open_root(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    let stem: String = name.to_string_lossy().chars().take(MAX_STEM_CHARACTERS).collect();
+    // They only take space.
+    let _ = folder.remove_abandoned_files(&stem);
+    let temporary = folder.create_private_temporary(&stem).map_err(failed)?;
+    let mut file = temporary.file().try_clone().map_err(failed)?;
+    let caller = owner::Caller::current();
+    let written =
+        write(&mut file).and_then(|written| file.sync_all().map(|()| written).map_err(failed));
+    // The folder belongs to the caller.
+    let resumed = caller.resume();
+    let written = written?;
+    resumed?;
+    temporary.rename_new_synced(Path::new(name)).map_err(not_created)?;
+    Ok(written)
 }
 
 /// Fails if a move of a namespace was interrupted: its URIs are not the same everywhere.
@@ -125,12 +136,14 @@ pub(super) fn perform_action(
     performed.map_err(|error| error.to_string())
 }
 
-/// Opens the store as the owner of its files.
+/// Opens the store as the owner of its files, for a command that writes a file of its own. It acts as that user with
+/// [`owner::act_as_owner`].
 ///
 /// # Errors
 /// Why opening failed: there is no store, another process has it open, or another error.
 pub(super) fn open_store(settings: &Settings) -> Result<Store, String> {
-    let store = become_store_owner(settings)?;
+    let store = find_store(settings)?;
+    owner::act_as_owner(&settings.data_dir)?;
     Store::open(&store, store_options(settings), &mut output::show_replay_progress())
         .map_err(|error| error.to_string())
 }
@@ -184,11 +197,16 @@ pub(super) fn open_gateway(settings: &Settings) -> Result<Gateway, String> {
 
 /// Changes to the owner of the data directory, and returns the path of the store.
 fn become_store_owner(settings: &Settings) -> Result<PathBuf, String> {
+    let store = find_store(settings)?;
+    owner::become_owner(&settings.data_dir)?;
+    Ok(store)
+}
+
+fn find_store(settings: &Settings) -> Result<PathBuf, String> {
     let dir = &settings.data_dir;
     let store = store_path(dir);
     if !store.is_dir() {
         return Err(format!("there is no store in {}; check --service.data-dir", dir.display()));
     }
-    owner::become_owner(dir)?;
     Ok(store)
 }

@@ -1,5 +1,8 @@
 //! Checks the owner of the data directory, and acts as that user.
-use nix::unistd::{Gid, Uid, User, geteuid, setgid, setgroups, setuid};
+use nix::unistd::{
+    Gid, Uid, User, getegid, geteuid, setegid, seteuid, setgid, setgroups, setresgid, setresuid,
+    setuid,
+};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 
@@ -75,21 +78,63 @@ pub(super) fn give_to_service(dir: &Path) -> Result<(), String> {
 /// # Errors
 /// Why changing the user failed, and what to do instead.
 pub(super) fn become_owner(dir: &Path) -> Result<(), String> {
+    change_to_owner(dir, |user, group| setgid(group).and_then(|()| setuid(user)))
+}
+
+/// As [`become_owner`], but a [`Caller`] of before can resume.
+///
+/// # Errors
+/// As [`become_owner`].
+pub(super) fn act_as_owner(dir: &Path) -> Result<(), String> {
+    let (root, root_group) = (Uid::from_raw(0), Gid::from_raw(0));
+    change_to_owner(dir, |user, group| {
+        // The kernel lets a process change to its saved user.
+        setresgid(group, group, root_group).and_then(|()| setresuid(user, user, root))
+    })
+}
+
+fn change_to_owner(
+    dir: &Path,
+    change: impl FnOnce(Uid, Gid) -> nix::Result<()>,
+) -> Result<(), String> {
     let Ok(found) = std::fs::metadata(dir) else { return Ok(()) };
     check_path(dir)?;
     if !geteuid().is_root() || found.uid() == 0 {
         return Ok(());
     }
     let group = Gid::from_raw(found.gid());
-    setgroups(&[group])
-        .and_then(|()| setgid(group))
-        .and_then(|()| setuid(Uid::from_raw(found.uid())))
-        .map_err(|error| {
-            format!(
-                "{} belongs to user {}, and acting as that user failed: {error}; use sudo -u '#{}' penstock ...",
-                dir.display(),
-                found.uid(),
-                found.uid()
-            )
-        })
+    setgroups(&[group]).and_then(|()| change(Uid::from_raw(found.uid()), group)).map_err(|error| {
+        format!(
+            "{} belongs to user {}, and acting as that user failed: {error}; use sudo -u '#{}' penstock ...",
+            dir.display(),
+            found.uid(),
+            found.uid()
+        )
+    })
+}
+
+/// The user and the group of this process before [`act_as_owner`].
+pub(super) struct Caller {
+    user: Uid,
+    group: Gid,
+}
+
+impl Caller {
+    /// Returns those of now.
+    pub(super) fn current() -> Self {
+        Self { user: geteuid(), group: getegid() }
+    }
+
+    /// Changes this process back to them.
+    ///
+    /// # Errors
+    /// Why changing the user failed.
+    pub(super) fn resume(self) -> Result<(), String> {
+        if geteuid() == self.user {
+            return Ok(());
+        }
+        seteuid(self.user)
+            .and_then(|()| setegid(self.group))
+            .map_err(|error| format!("acting as user {} again failed: {error}", self.user))
+    }
 }

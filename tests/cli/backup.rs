@@ -68,6 +68,38 @@ fn a_backup_whose_file_cannot_be_written_names_it_and_is_logged_as_sent_only() {
     service.stop();
 }
 
+/// Runs a command that the kernel kills at its first write to a file.
+fn kill_at_first_write(dir: &Path, arguments: &[&str]) {
+    let limited = r#"ulimit -f 0; exec /usr/bin/env --default-signal=XFSZ "$0" "$@""#;
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", limited]).arg(binary()).args(arguments).current_dir(dir).env_clear();
+    let killed = command.output().unwrap();
+    assert_eq!(killed.status.code(), None, "{}", killed.err());
+}
+
+#[test]
+fn a_backup_or_dump_that_is_killed_leaves_nothing_under_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let service = serve(dir, "data");
+    fs::write(dir.join("one.nt"), "<urn:x:a> <urn:x:p> \"1\" .\n").unwrap();
+    run(dir, &["load", "one.nt", DATA]).success();
+    let files = dir.join("files");
+    fs::create_dir(&files).unwrap();
+    let count = || fs::read_dir(&files).unwrap().count();
+    for (done, [command, name]) in
+        [["backup", "files/monday"], ["dump", "files/all.nq"]].into_iter().enumerate()
+    {
+        kill_at_first_write(dir, &[command, name, DATA]);
+        assert!(!dir.join(name).exists());
+        assert_eq!(count(), done + 1, "it left the temporary file");
+        run(dir, &[command, name, DATA]).success();
+        assert!(dir.join(name).exists());
+        assert_eq!(count(), done + 1, "the next one has removed it");
+    }
+    service.stop();
+}
+
 /// Returns the events `data.*` of the audit log, the oldest first, each with its detail.
 fn data_events(service: &TestProcess, key: &str) -> Vec<(String, String)> {
     let client = service.client.with_key(key.to_owned());

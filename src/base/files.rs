@@ -4,7 +4,7 @@ use std::borrow::{Borrow, Cow};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Returns whether a setting gives text in PEM format itself, rather than the path of a file.
 pub fn is_pem(given: &str) -> bool {
@@ -107,12 +107,17 @@ impl<F: Borrow<File>> Write for PeriodicallySynced<F> {
     }
 }
 
+/// Returns the path under which [`write_atomically`] writes a file. A crash can leave it.
+pub fn temporary_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    path.with_file_name(name)
+}
+
 /// Replaces the file at `path` with one of mode 0600. After a power cut there is either the complete old file or the
 /// complete new one.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let temporary = path.with_file_name(name);
+    let temporary = temporary_path(path);
     // A crash may have left it. Creating it again would follow a link in its place.
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

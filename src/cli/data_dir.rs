@@ -8,6 +8,7 @@ use penstock_base::shared_folder::SharedFolder;
 use penstock_base::telemetry;
 use penstock_config::{self as config, ConfigError, Settings, Sources};
 use penstock_model::namespace::moving::find_pending_move;
+use penstock_service::gateway::restored::refuse_unfinished_restore;
 use penstock_service::gateway::{Gateway, describe_in_use, store_path};
 use penstock_store::{Error, Options, Store};
 use serde_json::Value;
@@ -208,5 +209,6 @@ fn find_store(settings: &Settings) -> Result<PathBuf, String> {
     if !store.is_dir() {
         return Err(format!("there is no store in {}; check --service.data-dir", dir.display()));
     }
+    refuse_unfinished_restore(dir).map_err(|error| error.to_string())?;
     Ok(store)
 }

@@ -3,6 +3,7 @@ use super::offsite_backup::{BackupPlace, era_argument, from_argument, gateway_ar
 use super::{data_dir, output, owner};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use jiff::Timestamp;
+use penstock_base::files::temporary_path;
 use penstock_config::Settings;
 use penstock_export::backup::{RestoreRequest, RestoredBackup};
 use penstock_service::gateway::restored::{NOTE_FILE, RestoreNote};
@@ -97,8 +98,8 @@ fn prepare_data_dir(dir: &Path, expected: &[&str]) -> Result<(), String> {
     }
     let entries = fs::read_dir(dir).map_err(failed)?;
     let is_expected = |path: &Path| {
-        let mut names = expected.iter().chain(&[NOTE_FILE]);
-        path == store_path(dir) || names.any(|name| path == dir.join(name))
+        let mut files = expected.iter().chain(&[NOTE_FILE]).map(|name| dir.join(name));
+        path == store_path(dir) || files.any(|file| path == file || path == temporary_path(&file))
     };
     // Before the note is replaced: that of a restore that succeeded says what its first start has to do.
     let has_store = store_path(dir).join("journal").exists();

@@ -40,7 +40,7 @@ use penstock_model::ingest;
 use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::views::Views;
 use penstock_store::{Options, Progress, SEQUENCE_JUMP, SnapshotLimits, Store, Transaction};
-use restored::{RestoreNote, finish_restore};
+use restored::{RestoreNote, finish_restore, refuse_unfinished_restore};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,6 +150,7 @@ impl Gateway {
         create_private_folder(dir)
             .map_err(|error| disk_error(&error, "creating the data directory", dir))?;
         warn_if_accessible(dir);
+        refuse_unfinished_restore(dir)?;
         // The store's lock comes first: nothing in the directory may change before this process holds it.
         let snapshots = SnapshotLimits {
             memory_bytes: settings.limits.snapshot_memory_bytes,

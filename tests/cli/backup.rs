@@ -192,6 +192,34 @@ fn a_damaged_store_and_a_truncated_backup_are_reported() {
     assert!(verified["faults"][0].has("0001.journal is damaged at byte 40"), "{verified}");
 }
 
+#[test]
+fn a_restore_that_was_killed_is_run_again_before_a_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let new = "--service.data-dir=new";
+    serve(dir, "data").stop();
+    run(dir, &["backup", "monday", DATA]).success();
+    // Its first write is that of the note.
+    kill_at_first_write(dir, &["restore", "monday", new]);
+    let assert_refused = || {
+        let started = run(dir, &["serve", "--server.port=0", new]);
+        started.fails(65, "new/store did not finish");
+        started.fails(65, "run the restore again");
+    };
+    assert_refused();
+    // What a later kill leaves.
+    fs::remove_file(dir.join("new/restored.new")).unwrap();
+    fs::write(dir.join("new/restored"), "{}").unwrap();
+    assert_refused();
+    fs::create_dir(dir.join("new/store")).unwrap();
+    fs::write(dir.join("new/store/lock"), "").unwrap();
+    assert_refused();
+    run(dir, &["export", "list", new]).fails(1, "new/store did not finish");
+    run(dir, &["backup", "tuesday", new]).fails(1, "new/store did not finish");
+    run(dir, &["restore", "monday", new]).success();
+    serve(dir, "new").stop();
+}
+
 /// Returns the warning of the status about a restore, if there is one.
 fn restore_warning(client: &Client) -> Option<String> {
     let status = client.read("/api/v1/status");

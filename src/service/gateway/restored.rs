@@ -2,18 +2,18 @@
 //! disabled. Until the operator has dealt with each, or a month has passed, the log and the status list them.
 //!
 //! `penstock restore` leaves a note in the data directory. The first start does what the note asks for and removes it.
-use super::Gateway;
 use super::data_events::build_event;
+use super::{Gateway, store_path};
 use jiff::{SignedDuration, Timestamp};
 use penstock_auth::{Auth, Caller, audit};
 use penstock_base::clock::is_plausible;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::files::write_atomically;
+use penstock_base::files::{temporary_path, write_atomically};
 use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
 use penstock_model::messages;
-use penstock_store::{Backup, ReadStore, Store, Transaction};
+use penstock_store::{Backup, Error, ReadStore, Store, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -116,6 +116,32 @@ impl RestoreNote {
             return Ok(Some(Self { detail: text, revoke_keys: false, sign_out: false }));
         }
         serde_json::from_str(&text).map(Some).map_err(|error| note_error(&path, &error))
+    }
+}
+
+/// Refuses a data directory with the note of a restore that was killed before it began the store. To open a store would
+/// begin an empty one.
+///
+/// # Errors
+/// `ErrorClass::Damaged`, with what to do.
+pub fn refuse_unfinished_restore(data_dir: &Path) -> Result<(), GatewayError> {
+    let note = data_dir.join(NOTE_FILE);
+    let left = [temporary_path(&note), note].into_iter().find(|path| path.exists());
+    let store = store_path(data_dir);
+    let has_store = match std::fs::read_dir(&store) {
+        Ok(entries) => entries.flatten().any(|entry| entry.file_name() != "lock"),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    };
+    match left {
+        Some(left) if !has_store => Err(GatewayError::new(
+            ErrorClass::Damaged,
+            format!(
+                "{}; to begin without its data, remove {}",
+                Error::UnfinishedRestore { path: store },
+                left.display()
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -353,6 +379,29 @@ mod tests {
         }
         std::fs::write(&path, "at 2026-03-01T12:00:00Z").unwrap();
         assert_eq!(find().unwrap().unwrap().detail, "at 2026-03-01T12:00:00Z");
+    }
+
+    #[test]
+    fn a_restore_that_began_no_store_is_refused_until_it_is_run_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let refuse = || refuse_unfinished_restore(dir.path());
+        refuse().unwrap();
+        let note = dir.path().join(NOTE_FILE);
+        // What a kill leaves, the earliest first.
+        std::fs::write(temporary_path(&note), "").unwrap();
+        refuse().unwrap_err();
+        std::fs::remove_file(temporary_path(&note)).unwrap();
+        RestoreNote::begin().write(dir.path()).unwrap();
+        refuse().unwrap_err();
+        std::fs::create_dir(store_path(dir.path())).unwrap();
+        refuse().unwrap_err();
+        std::fs::write(store_path(dir.path()).join("lock"), "").unwrap();
+        let refused = refuse().unwrap_err();
+        assert_eq!(refused.class, ErrorClass::Damaged);
+        assert!(refused.detail.contains("did not finish"), "{refused}");
+        assert!(refused.detail.ends_with(&format!("remove {}", note.display())), "{refused}");
+        drop(Store::open(&store_path(dir.path()), Options::default(), &mut |_| {}).unwrap());
+        refuse().unwrap();
     }
 
     #[test]

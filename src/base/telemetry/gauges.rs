@@ -24,6 +24,19 @@ pub struct Gauges {
     pub snapshots: SnapshotStats,
     /// The last finished validation of each Business Object.
     pub last_validations: Vec<ValidationGauges>,
+    /// The parts of the status that could not be read. Their metrics are left out.
+    pub unread: Vec<StatusPart>,
+}
+
+/// A part of the status that is read from stored records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusPart {
+    /// The dead letters.
+    Rejected,
+    /// The changes under review.
+    Changes,
+    /// Which definitions are as their files define them.
+    Drift,
 }
 
 /// What the last finished validation of a Business Object has counted.
@@ -43,7 +56,7 @@ type FloatGauge = Gauge<f64, AtomicU64>;
 
 /// Creates a registry of the current state for one scrape.
 pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
-    let Gauges { status, snapshots, last_validations } = gauges;
+    let Gauges { status, snapshots, last_validations, unread } = gauges;
     let mut registry = Registry::default();
     let own = registry.sub_registry_with_prefix("penstock");
     let mut whole = |name: &str, help: &str, value: u64| {
@@ -93,33 +106,39 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "The spool_bytes at which no more exports are created (service.export.spool)",
         status.disk.spool_limit_bytes,
     );
-    whole("dead_letters", "Dead letters that wait for a retry", status.rejected.dead_letters);
-    whole("dead_letters_bytes", "Bytes of these dead letters", status.rejected.bytes);
-    whole(
-        "changes_open",
-        "Changes under review that are neither approved nor rejected nor withdrawn",
-        status.changes.map_or(0, |changes| changes.open),
-    );
-    whole(
-        "changes_bytes",
-        "Bytes of all stored changes, closed ones included",
-        status.changes.map_or(0, |changes| changes.bytes),
-    );
+    if !unread.contains(&StatusPart::Rejected) {
+        whole("dead_letters", "Dead letters that wait for a retry", status.rejected.dead_letters);
+        whole("dead_letters_bytes", "Bytes of these dead letters", status.rejected.bytes);
+    }
+    if !unread.contains(&StatusPart::Changes) {
+        whole(
+            "changes_open",
+            "Changes under review that are neither approved nor rejected nor withdrawn",
+            status.changes.map_or(0, |changes| changes.open),
+        );
+        whole(
+            "changes_bytes",
+            "Bytes of all stored changes, closed ones included",
+            status.changes.map_or(0, |changes| changes.bytes),
+        );
+    }
     whole(
         "exports_parked",
         "Exports that are parked: by an operator, or because a restore lost their files",
         status.queue.parked,
     );
-    whole(
-        "definitions_managed",
-        "Definitions that are in files",
-        status.definitions.managed as u64,
-    );
-    whole(
-        "definitions_drifted",
-        "Definitions that were changed or deleted since their files were applied",
-        status.definitions.unwanted_count as u64,
-    );
+    if !unread.contains(&StatusPart::Drift) {
+        whole(
+            "definitions_managed",
+            "Definitions that are in files",
+            status.definitions.managed as u64,
+        );
+        whole(
+            "definitions_drifted",
+            "Definitions that were changed or deleted since their files were applied",
+            status.definitions.unwanted_count as u64,
+        );
+    }
     whole(
         "definitions_errors",
         "Errors because of which the files of service.definitions.dir were not applied",

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use super::counts::Counts;
 pub use super::counts::{PeriodCounts, RecentCounts};
 use super::gauges;
-pub use super::gauges::{Gauges, ValidationGauges};
+pub use super::gauges::{Gauges, StatusPart, ValidationGauges};
 use super::levels::LevelHistory;
 pub use super::levels::{Levels, RecentLevels};
 

@@ -5,16 +5,17 @@ use crate::sources;
 use jiff::{SignedDuration, Timestamp};
 use penstock_auth::{Authorized, Role};
 use penstock_base::disk;
-use penstock_base::error::GatewayError;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory;
+use penstock_base::telemetry::metrics::StatusPart;
 use penstock_base::telemetry::{metrics, recent};
 use penstock_base::time;
 use penstock_export::backup::Backups;
 use penstock_model::{changes, dead_letters};
 use penstock_resources::export::Target;
 use penstock_resources::gateway::{
-    CertificateStatus, ChangesStatus, DefinitionsStatus, DiskStatus, DriftState, MemoryLevel,
-    MemoryStatus, QueueStatus, RejectedStatus, Status, StoreStatus,
+    CertificateStatus, ChangesStatus, DefinitionsStatus, DiskStatus, Drift, DriftState,
+    MemoryLevel, MemoryStatus, QueueStatus, RejectedStatus, Status, StoreStatus,
 };
 
 /// The maximum number of warnings about definition files.
@@ -30,13 +31,37 @@ const MAX_EXPORT_WARNINGS: usize = 20;
 /// The maximum number of warnings about sources. `GET /api/v1/sources` has all.
 const MAX_SOURCE_WARNINGS: usize = 20;
 
+/// What becomes of a part of the status that cannot be read. The error is in the log.
+pub(super) enum Unreadable<'a> {
+    /// There is no status without it.
+    Fail,
+    /// It has its default, and is one of these.
+    LeaveOut(&'a mut Vec<StatusPart>),
+}
+
+impl Unreadable<'_> {
+    fn check<T: Default>(
+        &mut self,
+        part: StatusPart,
+        read: Result<T, GatewayError>,
+    ) -> Result<T, GatewayError> {
+        match (self, read) {
+            (Self::LeaveOut(parts), Err(error)) if error.class == ErrorClass::Internal => {
+                parts.push(part);
+                Ok(T::default())
+            }
+            (_, read) => read,
+        }
+    }
+}
+
 impl Gateway {
     /// Collects the gateway's status for this caller. Blocking.
     ///
     /// # Errors
     /// The errors of the store.
     pub fn collect_status(&self, by: &Authorized) -> Result<Status, GatewayError> {
-        let mut status = self.collect_numbers()?;
+        let mut status = self.collect_numbers(Unreadable::Fail)?;
         status.warnings.clone_from(&self.settings.warnings);
         status.warnings.extend(describe_level(&status.memory));
         status.warnings.extend(self.disk.describe_shortage());
@@ -68,7 +93,10 @@ impl Gateway {
     }
 
     /// Collects what the status has besides warnings and lines of the log, which the metrics do not have.
-    pub(super) fn collect_numbers(&self) -> Result<Status, GatewayError> {
+    pub(super) fn collect_numbers(
+        &self,
+        mut unreadable: Unreadable<'_>,
+    ) -> Result<Status, GatewayError> {
         let (stats, spool) = (self.store.stats(), self.exporter.spool_usage());
         let targets = self.exporter.list_targets()?;
         let memory = MemoryStatus {
@@ -91,9 +119,12 @@ impl Gateway {
             },
             queue: QueueStatus { parked: spool.parked, ..self.collect_queue(&targets) },
             targets,
-            rejected: self.collect_rejected()?,
-            changes: Some(self.collect_changes()?),
-            definitions: self.collect_definitions(self.definition_files.outcome())?,
+            rejected: unreadable.check(StatusPart::Rejected, self.collect_rejected())?,
+            changes: unreadable.check(StatusPart::Changes, self.collect_changes().map(Some))?,
+            definitions: {
+                let drift = unreadable.check(StatusPart::Drift, find_drift(self))?;
+                collect_definitions(drift, self.definition_files.outcome())
+            },
             backup: self.backups.as_ref().map(Backups::report),
             sources: sources::collect_sources(self),
             webhooks: self.webhooks.list()?,
@@ -140,29 +171,6 @@ impl Gateway {
         })
     }
 
-    /// Collects what is known of the definitions from files. Those that no file has any more are last.
-    fn collect_definitions(
-        &self,
-        folder: FolderOutcome,
-    ) -> Result<DefinitionsStatus, GatewayError> {
-        let (managed, mut drift) = find_drift(self)?;
-        drift.sort_by_key(|drift| drift.state == DriftState::Unmanaged);
-        let drift_count = drift.len();
-        let unwanted_count = drift.partition_point(|drift| drift.state != DriftState::Unmanaged);
-        drift.truncate(MAX_LISTED_DRIFT);
-        let FolderOutcome { is_running, applied_at, errors, error_count, .. } = folder;
-        Ok(DefinitionsStatus {
-            managed,
-            drift,
-            drift_count,
-            unwanted_count,
-            running: is_running,
-            applied_at,
-            errors,
-            error_count,
-        })
-    }
-
     fn collect_queue(&self, targets: &[Target]) -> QueueStatus {
         QueueStatus {
             depth: targets.iter().map(|target| target.depth).sum(),
@@ -179,6 +187,28 @@ impl Gateway {
             waiting: self.exporter.list_waiting_names(),
             failing: self.exporter.list_failing().into_iter().map(|(name, _)| name).collect(),
         }
+    }
+}
+
+/// Collects what is known of the definitions from files. Those that no file has any more are last.
+fn collect_definitions(
+    (managed, mut drift): (usize, Vec<Drift>),
+    folder: FolderOutcome,
+) -> DefinitionsStatus {
+    drift.sort_by_key(|drift| drift.state == DriftState::Unmanaged);
+    let drift_count = drift.len();
+    let unwanted_count = drift.partition_point(|drift| drift.state != DriftState::Unmanaged);
+    drift.truncate(MAX_LISTED_DRIFT);
+    let FolderOutcome { is_running, applied_at, errors, error_count, .. } = folder;
+    DefinitionsStatus {
+        managed,
+        drift,
+        drift_count,
+        unwanted_count,
+        running: is_running,
+        applied_at,
+        errors,
+        error_count,
     }
 }
 

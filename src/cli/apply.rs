@@ -58,9 +58,12 @@ fn apply_folder(given: &ArgMatches, settings: &Settings, folder: &Path) -> Resul
         files,
         dry_run: true,
         prune: Vec::new(),
+        prune_all: prunes,
     };
     if prunes {
+        // What is in the way of the files is deleted in this dry run too.
         asked.prune = send_files(settings, &asked)?.0.prunable;
+        asked.prune_all = false;
     }
     if prunes && !is_dry_run {
         for id in &asked.prune {

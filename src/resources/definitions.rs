@@ -15,6 +15,9 @@ pub struct ApplyDefinitions {
     pub dry_run: bool,
     /// The definitions to delete.
     pub prune: Vec<DefinitionId>,
+    /// Whether all definitions that may be deleted are deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prune_all: bool,
 }
 
 /// A file with definitions.

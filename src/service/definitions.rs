@@ -79,6 +79,8 @@ pub struct ApplyOptions {
     /// The definitions to delete. Only a definition that a file of the folder created, and that has no file any more, is
     /// deleted.
     pub prune: Vec<DefinitionId>,
+    /// Whether all of them are deleted.
+    pub prunes_all: bool,
 }
 
 impl ApplyOptions {
@@ -89,6 +91,7 @@ impl ApplyOptions {
             is_service_folder: false,
             is_dry_run: request.dry_run,
             prune: request.prune.clone(),
+            prunes_all: request.prune_all,
         }
     }
 }

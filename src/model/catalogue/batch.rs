@@ -162,9 +162,7 @@ impl Batch<'_> {
         by: Requester<'_>,
         prepared: &PreparedDefinition,
     ) -> Result<SavedDefinition, GatewayError> {
-        if self.known.is_none() {
-            self.known = Some(self.catalogue.watch.current_definitions(transaction)?);
-        }
+        self.remember_definitions(transaction)?;
         let compiled = self.catalogue.write_definition(transaction, by, prepared, None)?;
         let (id, version) = (compiled.object.id.clone(), compiled.object.version);
         self.changes.push(MemoryChange::Definition(Box::new(compiled)));
@@ -240,8 +238,17 @@ impl Batch<'_> {
         if let Some(compiled) = &entry.compiled {
             deletion::check_not_deleting(&compiled.object)?;
         }
+        self.remember_definitions(transaction)?;
         delete_entry(transaction, by, &entry)?;
         self.changes.push(MemoryChange::DeletedDefinition(entry));
+        Ok(())
+    }
+
+    /// Remembers the definitions before the first change.
+    fn remember_definitions(&mut self, transaction: &Transaction<'_>) -> Result<(), GatewayError> {
+        if self.known.is_none() {
+            self.known = Some(self.catalogue.watch.current_definitions(transaction)?);
+        }
         Ok(())
     }
 

@@ -179,13 +179,21 @@ struct Written {
 }
 
 impl Run<'_> {
-    /// Writes all definitions, then handles the ones without a file.
+    /// Deletes what is in the way of the definitions, writes all of them, then handles the ones without a file.
     fn write_all(
         &mut self,
         transaction: &mut Transaction<'_>,
         resources: &[Resource<'_>],
         prepared: &[Option<PreparedDefinition>],
     ) -> Result<()> {
+        let named: BTreeSet<&DefinitionId> =
+            resources.iter().map(|resource| &resource.id).collect();
+        for DefinitionId { kind, name } in &named {
+            if find_managed(transaction, *kind, name)?.is_none() {
+                self.new_names.insert(name.clone());
+            }
+        }
+        let deleted = self.prune_obstacles(transaction, resources, &named)?;
         for kind in DefinitionKind::ALL {
             // Definitions of later kinds depend on these, so their errors would only follow from those of these.
             let mut errors = Errors::default();
@@ -198,8 +206,7 @@ impl Run<'_> {
             errors.finish()?;
         }
         self.check_keys(transaction, resources)?;
-        let named: BTreeSet<&DefinitionId> =
-            resources.iter().map(|resource| &resource.id).collect();
+        self.report.changes.extend(deleted);
         let mut records = list_managed(transaction)?;
         records.retain(|record| self.is_abandoned(record, &named));
         // What depends on others first.
@@ -243,9 +250,6 @@ impl Run<'_> {
         let Written { action, fingerprint } =
             self.write_content(transaction, resource, prepared)?;
         let known = find_managed(transaction, *kind, name)?;
-        if known.is_none() {
-            self.new_names.insert(name.clone());
-        }
         let may_change = known.as_ref().is_none_or(|known| self.may_change(known));
         if let Some(action) = action {
             if !may_change {

@@ -1,3 +1,4 @@
+use super::pruning::apply_and_prune;
 use super::*;
 use oxrdf::{Literal, NamedNode, Quad};
 
@@ -120,4 +121,63 @@ fn the_definitions_of_one_commit_are_checked_together() {
         actions(&report),
         ["created BusinessObject \"One\"", "created BusinessObject \"Other\""]
     );
+}
+
+#[test]
+fn a_pruned_definition_is_not_in_the_way_of_a_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    let (one, other, same) = (object("One", "a"), object("Other", "b"), object("Same", "b"));
+    apply(&gateway, &files(&[("n.yaml", VALVES), ("one.yaml", &one)]), &in_folder()).unwrap();
+    insert(&gateway, "1", "P-1", "B-1");
+    let renamed = files(&[("n.yaml", VALVES), ("other.yaml", &other)]);
+    // Without --prune both would have the key.
+    let text = messages(&apply(&gateway, &renamed, &in_folder()).unwrap_err());
+    assert!(text.contains("\"One\" has another key"), "{text}");
+    let report = apply_and_prune(&gateway, &renamed);
+    assert_eq!(
+        actions(&report),
+        ["created BusinessObject \"Other\"", "deleted BusinessObject \"One\""]
+    );
+    assert!(gateway.catalogue.get("One").is_none());
+    // The key of the deleted one is that of the new one, and its index stays.
+    let report = apply_and_prune(&gateway, &files(&[("n.yaml", VALVES), ("same.yaml", &same)]));
+    assert_eq!(
+        actions(&report),
+        ["created BusinessObject \"Same\"", "deleted BusinessObject \"Other\""]
+    );
+    let body = serde_json::json!({"data": [{"a": "P-1", "b": "B-1"}]}).to_string();
+    let same = gateway.catalogue.get("Same").unwrap();
+    let watch = gateway.catalogue.watch();
+    let answer = ingest_body(&gateway.store, watch, &same, Mode::Merge, &body).unwrap();
+    assert_eq!(answer.objects[0].uri, format!("{BASE}1"));
+}
+
+#[test]
+fn a_namespace_can_take_the_base_of_a_pruned_one_without_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    let one = object("One", "a");
+    let both = files(&[("n.yaml", VALVES), ("one.yaml", &one)]);
+    apply(&gateway, &both, &in_folder()).unwrap();
+    let renamed = files(&[("n.yaml", &VALVES.replace("name: Valve", "name: Tube"))]);
+    let text = messages(&apply(&gateway, &renamed, &in_folder()).unwrap_err());
+    assert!(text.contains("the namespace \"Valve\" has the base"), "{text}");
+    let report = apply_and_prune(&gateway, &renamed);
+    let expected = [
+        "created Namespace \"Tube\"",
+        "deleted BusinessObject \"One\"",
+        "deleted Namespace \"Valve\"",
+    ];
+    assert_eq!(actions(&report), expected);
+
+    // One with data stays, and so does everything else.
+    let tubes = object("One", "a").replace("Valve:", "Tube:");
+    let with_tubes = [&renamed[..], &files(&[("one.yaml", &tubes)])].concat();
+    apply(&gateway, &with_tubes, &in_folder()).unwrap();
+    insert(&gateway, "1", "P-1", "B-1");
+    let prune = ApplyOptions { prunes_all: true, ..in_folder() };
+    let error = apply(&gateway, &files(&[("n.yaml", VALVES)]), &prune).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict, "{error}");
+    assert!(gateway.catalogue.get("One").is_some());
 }

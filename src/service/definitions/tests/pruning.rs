@@ -4,8 +4,8 @@ use penstock_resources::definitions::ApplyAction;
 use penstock_resources::gateway::Drift;
 
 /// Applies files, and prunes what the dry run before it lists, as `penstock apply --prune` does.
-fn apply_and_prune(gateway: &Gateway, files: &[DefinitionFile]) -> AppliedDefinitions {
-    let dry_run = ApplyOptions { is_dry_run: true, ..in_folder() };
+pub(super) fn apply_and_prune(gateway: &Gateway, files: &[DefinitionFile]) -> AppliedDefinitions {
+    let dry_run = ApplyOptions { is_dry_run: true, prunes_all: true, ..in_folder() };
     let prune = apply(gateway, files, &dry_run).unwrap().prunable;
     apply(gateway, files, &ApplyOptions { prune, ..in_folder() }).unwrap()
 }

@@ -61,7 +61,8 @@ collections! {
     GATEWAY: "gateway", "A document about the gateway", NO_IRIS;
     GROUPS: "groups", "A group", NO_IRIS;
     IDEMPOTENCY: "idempotency", "A stored answer", IRIS;
-    // Its entries are rewritten with the answers that they belong to.
+    // The entries of both are rewritten with the answers that they belong to.
+    IDEMPOTENCY_CHUNKS: "idempotency-chunks", "The order of stored answers", NO_IRIS;
     IDEMPOTENCY_ORDER: "idempotency-order", "The order of stored answers", NO_IRIS;
     INGESTION_IDS: "ingestion-ids", "The sequence of an ingestion", NO_IRIS;
     // It has hashes of URIs. `list_earlier_iris` finds those of the old ones.

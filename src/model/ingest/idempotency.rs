@@ -5,6 +5,9 @@
 //! answer: the client may correct it and send it again with the same key. VALIDATE stores nothing, so it ignores the
 //! key.
 //!
+//! A stream is one request, so that its own answers do not evict each other: of its chunks, only the first counts towards
+//! the number of answers. All count towards their bytes.
+//!
 //! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
 use super::bounded::{BoundedLog, MAX_REMOVALS};
 use super::{Answer, Body, BodyForm, Limits, Request, ReviewStep, Submission};
@@ -23,7 +26,11 @@ use sha2::{Digest, Sha256};
 pub(crate) const ANSWERS: Table<[u8; 32], AsJson<StoredAnswer>> =
     Table::new(collections::IDEMPOTENCY);
 /// The time and the digest of each answer.
-const ANSWER_ORDER: BoundedLog<(u64, [u8; 32])> = BoundedLog::new(collections::IDEMPOTENCY_ORDER);
+pub(super) type AnswerOrder = BoundedLog<(u64, [u8; 32])>;
+/// The order of the answers whose number is limited. Earlier versions kept those of all chunks in it.
+pub(super) const REQUEST_ORDER: AnswerOrder = BoundedLog::new(collections::IDEMPOTENCY_ORDER);
+/// The order of the answers of chunks after the first ones of their streams.
+const CHUNK_ORDER: AnswerOrder = BoundedLog::new(collections::IDEMPOTENCY_CHUNKS);
 /// The time for which an answer is kept, in milliseconds.
 const RETENTION_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -38,6 +45,8 @@ pub(super) struct IdempotencyKey {
     scope: [u8; 32],
     /// The digest of the body, in hexadecimal.
     body: String,
+    /// Where its answer has its place.
+    order: &'static AnswerOrder,
     /// The elapsed time, in milliseconds.
     now: u64,
 }
@@ -71,6 +80,10 @@ impl IdempotencyKey {
             Body::Object { text, .. } => (text, "object".to_owned()),
             Body::Messages(batch) => (batch.text, "messages".to_owned()),
         };
+        let order = match request.body {
+            Body::Lines { first: 1.., .. } | Body::Records { first: 1.., .. } => &CHUNK_ORDER,
+            _ => &REQUEST_ORDER,
+        };
         let mut scope = Sha256::new();
         let mode = request.mode.name();
         for part in [request.caller, &request.business_object.object.id, mode, &place, key] {
@@ -92,6 +105,7 @@ impl IdempotencyKey {
         Ok(Self {
             scope: scope.finalize().into(),
             body: format!("{:x}", body.finalize()),
+            order,
             now: request.watch.elapsed(),
         })
     }
@@ -133,25 +147,47 @@ impl IdempotencyKey {
             return Ok(());
         }
         if let Some(old) = ANSWERS.get(transaction, self.scope)? {
-            ANSWER_ORDER.remove(transaction, old.sequence)?;
+            find_order(transaction, old.sequence)?.remove(transaction, old.sequence)?;
         }
         let (at, sequence) = (self.now, transaction.sequence());
         let mut answer = answer.clone();
         drop_errors(&mut answer.rejected);
         let kept = StoredAnswer { body: self.body.clone(), at, sequence, answer };
-        put_answer(transaction, self.scope, &kept)?;
+        put_answer(transaction, self.order, self.scope, &kept)?;
         for _ in 0..MAX_REMOVALS {
-            let Some((oldest, (at, scope))) = ANSWER_ORDER.read_oldest(transaction)? else { break };
-            let (entries, bytes) = ANSWER_ORDER.read_totals(transaction)?;
-            let fits = entries <= limits.idempotency_keys as u64
-                && (bytes <= limits.idempotency_bytes || entries == 1);
-            if fits && !self.has_expired(at) {
+            let Some((order, sequence, scope)) = self.find_excess(transaction, limits)? else {
                 break;
-            }
+            };
             ANSWERS.delete(transaction, scope)?;
-            ANSWER_ORDER.remove(transaction, oldest)?;
+            order.remove(transaction, sequence)?;
         }
         Ok(())
+    }
+
+    /// Returns the next answer to remove: its order, its sequence there and its digest. `None` if all fit.
+    fn find_excess(
+        &self,
+        read: &impl Read,
+        limits: &Limits,
+    ) -> Result<Option<(&'static AnswerOrder, u64, [u8; 32])>, Error> {
+        let (requests, request_bytes) = REQUEST_ORDER.read_totals(read)?;
+        let (chunks, chunk_bytes) = CHUNK_ORDER.read_totals(read)?;
+        let is_too_many = requests > limits.idempotency_keys as u64;
+        let is_too_large = request_bytes.saturating_add(chunk_bytes) > limits.idempotency_bytes
+            && requests.saturating_add(chunks) > 1;
+        let oldest = |order: &'static AnswerOrder| -> Result<_, Error> {
+            Ok(order.read_oldest(read)?.map(|(sequence, (at, scope))| (order, sequence, at, scope)))
+        };
+        let request = oldest(&REQUEST_ORDER)?;
+        let found = match oldest(&CHUNK_ORDER)? {
+            Some(chunk) if !is_too_many && request.is_none_or(|request| chunk.1 < request.1) => {
+                Some(chunk)
+            }
+            _ => request,
+        };
+        Ok(found
+            .filter(|(_, _, at, _)| is_too_many || is_too_large || self.has_expired(*at))
+            .map(|(order, sequence, _, scope)| (order, sequence, scope)))
     }
 
     fn has_expired(&self, at: u64) -> bool {
@@ -206,17 +242,25 @@ pub(crate) fn rewrite_stored_answer(
         return Ok(false);
     }
     // Its entry has the number of bytes that count against the limit.
-    ANSWER_ORDER.remove(transaction, stored.sequence)?;
-    put_answer(transaction, scope, &stored)?;
+    let order = find_order(transaction, stored.sequence)?;
+    order.remove(transaction, stored.sequence)?;
+    put_answer(transaction, order, scope, &stored)?;
     Ok(true)
+}
+
+/// Returns the order that has the answer of this sequence.
+fn find_order(read: &impl Read, sequence: u64) -> Result<&'static AnswerOrder, Error> {
+    let is_chunk = CHUNK_ORDER.entries().contains(read, sequence)?;
+    Ok(if is_chunk { &CHUNK_ORDER } else { &REQUEST_ORDER })
 }
 
 /// Stores an answer, and its entry in the order.
 pub(super) fn put_answer(
     transaction: &mut Transaction<'_>,
+    order: &AnswerOrder,
     scope: [u8; 32],
     stored: &StoredAnswer,
 ) -> Result<(), Error> {
     let bytes = ANSWERS.put_sized(transaction, scope, stored)?;
-    ANSWER_ORDER.add(transaction, stored.sequence, (stored.at, scope), bytes)
+    order.add(transaction, stored.sequence, (stored.at, scope), bytes)
 }

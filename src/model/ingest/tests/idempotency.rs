@@ -1,6 +1,6 @@
 use super::*;
 use crate::change_feed::Watch;
-use crate::ingest::idempotency::{StoredAnswer, put_answer};
+use crate::ingest::idempotency::{REQUEST_ORDER, StoredAnswer, put_answer};
 use penstock_store::{DocumentRange, Read as _};
 
 const A: &[u8] = br#"{"data": [{"name": "a"}]}"#;
@@ -78,6 +78,40 @@ fn the_oldest_keys_are_removed_first() {
     assert_ne!(send(&fixture, "1", A).unwrap(), first);
 }
 
+/// Sends a chunk of a stream, whose first object has this index.
+fn send_chunk(fixture: &Fixture, key: &str, first: usize) -> Answer {
+    let body = Body::Lines { text: b"{\"name\": \"x\"}\n", first, line_numbers: &[1] };
+    let request = fixture.request(Mode::Add, body);
+    let request = Request { idempotency_key: Some(key), lists_objects: false, ..request };
+    fixture.run(&request).unwrap()
+}
+
+#[test]
+fn a_stream_counts_as_one_request_and_its_chunks_evict_each_other_only_by_their_bytes() {
+    let mut fixture = Fixture::new(machine());
+    fixture.limits.idempotency_keys = 2;
+    let whole = send(&fixture, "whole", A).unwrap();
+    let send_stream = |fixture: &Fixture| -> Vec<Answer> {
+        (0..9).map(|n| send_chunk(fixture, "s", n)).collect()
+    };
+    let first = send_stream(&fixture);
+    assert_eq!(send_stream(&fixture), first);
+    assert_eq!(send(&fixture, "whole", A).unwrap(), whole);
+    let count = |fixture: &Fixture| {
+        let range = DocumentRange { limit: 1_000, ..DocumentRange::default() };
+        fixture.store.read().read_documents("idempotency", range).unwrap().len()
+    };
+    assert_eq!(count(&fixture), 10);
+    // A further request evicts the oldest one, not a chunk.
+    send(&fixture, "further", A).unwrap();
+    assert_eq!(send_stream(&fixture), first);
+    assert_ne!(send(&fixture, "whole", A).unwrap(), whole);
+    // The bytes of all are limited.
+    fixture.limits.idempotency_bytes = 0;
+    send_chunk(&fixture, "t", 1);
+    assert_eq!(count(&fixture), 1);
+}
+
 #[test]
 fn a_lowered_limit_of_answers_is_reached_over_several_ingestions() {
     let mut fixture = Fixture::new(machine());
@@ -87,7 +121,8 @@ fn a_lowered_limit_of_answers_is_reached_over_several_ingestions() {
             let mut scope = [0; 32];
             scope[..8].copy_from_slice(&sequence.to_be_bytes());
             let (body, answer) = (String::new(), answer.clone());
-            put_answer(transaction, scope, &StoredAnswer { body, at: u64::MAX, sequence, answer })?;
+            let stored = StoredAnswer { body, at: u64::MAX, sequence, answer };
+            put_answer(transaction, &REQUEST_ORDER, scope, &stored)?;
         }
         Ok(())
     });

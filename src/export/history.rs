@@ -1,5 +1,5 @@
 //! The history: delivered entries and their files are kept for reading and replay, up to a limit. The oldest
-//! are removed first. Parked entries whose files are gone are removed once a full export replaces them.
+//! are removed first. Parked entries whose files are gone or damaged are removed once a full export replaces them.
 use super::queue::HistoryLimits;
 use super::record::{EXPORT_IDS, EXPORTS};
 use super::state::QueueState;

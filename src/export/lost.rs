@@ -1,9 +1,10 @@
-//! Exports whose files are gone, after a gateway was restored from its continuous backup on another machine. They are
-//! parked, and a full export of their Business Object replaces them.
+//! Exports whose files are gone or damaged, after a gateway was restored from its continuous backup on another machine.
+//! They are parked, and a full export of their Business Object replaces them.
 use super::ExporterParts;
 use super::blocking::run_blocking;
 use super::queue::{ExportQueue, RECORDS_PER_COMMIT, RECORDS_PER_READ};
 use super::record::{EXPORTS, Record};
+use super::spool::Loss;
 use super::state::QueueState;
 use super::{ExportRequester, backup, make};
 use penstock_base::backoff::exponential_delay;
@@ -20,9 +21,12 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_mins(1);
 /// The maximum of this delay.
 const MAX_RETRY_DELAY: Duration = Duration::from_hours(1);
 
-/// Why such an export was parked.
+/// Why an export without a file was parked.
 const LOST_FILE: &str = "its file was lost with the machine that rendered it; a full export of the Business Object, which \
      the restored gateway creates, replaces it";
+/// Why an export with a damaged file was parked.
+const DAMAGED_FILE: &str = "its file in the spool of the restored gateway is damaged; a full export of the Business Object, \
+     which the gateway creates, replaces it";
 
 /// Lost exports: by Business Object and target, the order of the last one.
 type LostExports = BTreeMap<String, BTreeMap<String, u64>>;
@@ -142,8 +146,9 @@ fn replace_exports(
 }
 
 impl ExportQueue {
-    /// Parks the queued exports whose files are gone. Returns all that were parked so, now or by an attempt before, and
-    /// whether one is left because it is being delivered. A record that cannot be read is left out; it is in the log.
+    /// Parks the queued exports whose files are gone or damaged. Returns all that were parked so, now or by an attempt
+    /// before, and whether one is left because it is being delivered. A record that cannot be read is left out; it is in
+    /// the log.
     fn park_lost(&self) -> Result<(LostExports, Outcome), GatewayError> {
         let mut state = self.lock_state();
         let (mut lost, mut outcome) = (LostExports::new(), Outcome::Replaced);
@@ -154,8 +159,8 @@ impl ExportQueue {
         Ok((lost, outcome))
     }
 
-    /// Parks those of these exports whose files are gone, in one commit. Adds them to `lost`, with those that were parked
-    /// so before.
+    /// Parks those of these exports whose files are gone or damaged, in one commit. Adds them to `lost`, with those that were
+    /// parked so before.
     fn park_lost_of(
         &self,
         state: &mut QueueState,
@@ -167,23 +172,27 @@ impl ExportQueue {
         for &order in orders {
             let Some(mut record) = EXPORTS.get_or_log(&self.store.read(), order)? else { continue };
             let entry = &record.entry;
-            let was_parked = entry.last_error.as_deref() == Some(LOST_FILE);
+            let was_parked = matches!(entry.last_error.as_deref(), Some(LOST_FILE | DAMAGED_FILE));
             let is_queued = entry.status != ExportStatus::Parked;
-            // One that cannot be read now may be readable later.
-            let is_lost = is_queued && self.spool.is_missing(&record.spool_file_name());
+            let file = record.spool_file_name();
+            let loss = self.spool.find_loss(&file, entry.bytes).filter(|_| is_queued);
             let target_queue = state.queues.get(&entry.target);
-            if is_lost && target_queue.is_some_and(|queue| queue.delivering == Some(order)) {
+            if loss.is_some() && target_queue.is_some_and(|queue| queue.delivering == Some(order)) {
                 outcome = Outcome::Failed;
                 continue;
             }
-            if was_parked || is_lost {
+            if was_parked || loss.is_some() {
                 let targets = lost.entry(entry.business_object.clone()).or_default();
                 let last = targets.entry(entry.target.clone()).or_insert(order);
                 *last = order.max(*last);
             }
-            if is_lost {
+            if let Some(loss) = loss {
+                let cause = match loss {
+                    Loss::Missing => LOST_FILE,
+                    Loss::Damaged => DAMAGED_FILE,
+                };
                 record.entry.status = ExportStatus::Parked;
-                record.entry.last_error = Some(LOST_FILE.to_owned());
+                record.entry.last_error = Some(cause.to_owned());
                 parked.push((order, record));
             }
         }
@@ -198,12 +207,13 @@ impl ExportQueue {
             Ok(())
         })?;
         for (order, record) in &parked {
-            let Export { id, target, business_object_name, .. } = &record.entry;
+            let Export { id, target, business_object_name, last_error, .. } = &record.entry;
             tracing::warn!(
                 export_id = id,
                 target_name = target,
                 business_object = business_object_name,
-                "An export was parked: {LOST_FILE}."
+                "An export was parked: {}.",
+                last_error.as_deref().unwrap_or_default()
             );
             let target_queue = state.queues.entry(target.clone()).or_default();
             target_queue.remove(*order, record);

@@ -15,6 +15,15 @@ pub(super) fn disk_bytes(length: u64) -> u64 {
     length.max(1).next_multiple_of(BLOCK_BYTES)
 }
 
+/// Why a file can certainly not be delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// There is none.
+    Missing,
+    /// It has another length than was written.
+    Damaged,
+}
+
 /// The spool folder.
 #[derive(Debug)]
 pub(super) struct Spool {
@@ -67,14 +76,19 @@ impl Spool {
         }
     }
 
-    /// Returns whether there is certainly no file with this name.
-    pub(super) fn is_missing(&self, name: &str) -> bool {
-        matches!(self.path(name).try_exists(), Ok(false))
+    /// Returns what happened to the file with this name, if nothing can deliver it any more. One that cannot be read now may
+    /// be readable later.
+    pub(super) fn find_loss(&self, name: &str, bytes: u64) -> Option<Loss> {
+        match fs::metadata(self.path(name)) {
+            Ok(metadata) => (metadata.len() != bytes).then_some(Loss::Damaged),
+            Err(error) => (error.kind() == io::ErrorKind::NotFound).then_some(Loss::Missing),
+        }
     }
 
-    /// Returns the bytes that a file of this length takes on the disk: see [`disk_bytes`], or 0 if it is certainly gone.
+    /// Returns the bytes that a file of this length takes on the disk: see [`disk_bytes`], or 0 if it is lost. A full export
+    /// removes it, and must not wait for its space.
     pub(super) fn used_bytes(&self, name: &str, length: u64) -> u64 {
-        if self.is_missing(name) { 0 } else { disk_bytes(length) }
+        if self.find_loss(name, length).is_some() { 0 } else { disk_bytes(length) }
     }
 
     /// Removes a file that no entry needs. If that fails, the next start removes it.

@@ -1,8 +1,12 @@
 //! Tests what follows a restore: full exports replace those whose files are gone, and the old machine changes nothing.
 use super::*;
 use crate::automatic::{ExportPlan, run_due_exports};
+use crate::backoff::RetryRule;
+use crate::cause::DeliveryFailure;
+use crate::delivery::DAMAGED_FILE;
 use crate::history::MAX_REPLACED_PER_COMMIT;
 use crate::lost::Outcome;
+use crate::spool::BLOCK_BYTES;
 use crate::uploads::{DROPPED, UploadRecord};
 use crate::{backup, lost, sweep};
 use penstock_store::faults::{Failure, Faults};
@@ -77,19 +81,76 @@ fn what_a_full_disk_keeps_from_being_replaced_is_tried_again() {
 }
 
 #[test]
-fn an_export_whose_file_is_only_damaged_is_not_lost() {
+fn an_export_whose_file_cannot_be_read_now_is_not_lost() {
     let mut fixture = Fixture::new();
     fixture.define_object(0, &pushed(true));
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
     let object = fixture.catalogue.get(NAMES[0]).unwrap();
     let pushed = fixture.exporter.push(&object, ExportRequester::gateway()).unwrap().exports;
-    let file = format!("{}.json", pushed[0].id);
-    fs::write(fixture.exporter.spool_folder().join(file), "").unwrap();
+    let file = fixture.exporter.spool_folder().join(format!("{}.json", pushed[0].id));
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&file, &file).unwrap();
     let fixture = fixture.restart();
     assert_eq!(lost::replace_all(&fixture.exporter.inner).unwrap(), Outcome::Replaced);
     let entries = fixture.exporter.list(None, 100).unwrap();
     let found: Vec<_> = entries.iter().map(|entry| (&entry.id, entry.status)).collect();
     assert_eq!(found, [(&pushed[0].id, ExportStatus::Blocked)]);
+}
+
+#[test]
+fn a_restored_export_whose_file_is_damaged_is_replaced_like_a_missing_one() {
+    let mut fixture = Fixture::new();
+    fixture.define_object(0, &pushed(true));
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    let object = fixture.catalogue.get(NAMES[0]).unwrap();
+    // More than one commit removes.
+    let damaged: Vec<_> = (0..=MAX_REPLACED_PER_COMMIT)
+        .flat_map(|_| fixture.exporter.push(&object, ExportRequester::gateway()).unwrap().exports)
+        .collect();
+    let spool = fixture.exporter.spool_folder().to_owned();
+    let file_of = |id: &str| spool.join(format!("{id}.json"));
+    damaged.iter().for_each(|entry| fs::write(file_of(&entry.id), "{").unwrap());
+    let mut fixture = fixture.restart();
+    for _ in 0..2 {
+        assert_eq!(lost::replace_all(&fixture.exporter.inner).unwrap(), Outcome::Replaced);
+        assert_eq!(queued_names(&fixture), [NAMES[0]], "it is replaced once");
+    }
+    let usage = fixture.exporter.spool_usage();
+    assert_eq!((usage.parked, usage.waiting), (damaged.len() as u64, BLOCK_BYTES));
+    let parked = fixture.exporter.get(&damaged[0].id).unwrap().unwrap();
+    assert_eq!(parked.status, ExportStatus::Parked);
+    assert!(parked.last_error.unwrap().contains("is damaged"));
+    assert!(fixture.deliver_next(TARGETS[0]));
+    for entry in &damaged {
+        assert_eq!(fixture.exporter.get(&entry.id).unwrap(), None);
+        assert!(!file_of(&entry.id).exists());
+    }
+}
+
+#[test]
+fn a_parked_export_whose_bytes_have_changed_ends_with_a_full_export() {
+    let mut fixture = Fixture::new();
+    fixture.define_object(0, &pushed(true));
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    let object = fixture.catalogue.get(NAMES[0]).unwrap();
+    let push = |fixture: &Fixture| {
+        let pushed = fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
+        pushed.exports[0].id.clone()
+    };
+    let (changed, whole) = (push(&fixture), push(&fixture));
+    let queue = &fixture.exporter.inner.queue;
+    // Only its SHA-256 is wrong, which a delivery finds.
+    let job = queue.begin_delivery(TARGETS[0]).unwrap().unwrap();
+    let rule = RetryRule::of_targets(fixture.exporter.inner.options.timings);
+    let failure = DeliveryFailure::of_gateway(DAMAGED_FILE);
+    queue.record_failure(TARGETS[0], job.order, failure, &rule);
+    for id in [&changed, &whole] {
+        fixture.exporter.park(&NoClient, id).unwrap();
+    }
+    push(&fixture);
+    assert!(fixture.deliver_next(TARGETS[0]));
+    assert_eq!(fixture.exporter.get(&changed).unwrap(), None);
+    assert!(fixture.exporter.get(&whole).unwrap().is_some(), "it can be retried");
 }
 
 /// Removes the files of all exports.

@@ -2,6 +2,7 @@
 use super::{ExportQueue, RECORDS_PER_READ};
 use crate::backoff::{FailedAttempts, RetryRule};
 use crate::cause::{DeliveryFailure, DeliveryOutcome};
+use crate::delivery::DAMAGED_FILE;
 use crate::history::{HistoryRemovals, MAX_REPLACED_PER_COMMIT};
 use crate::key::ExportExt as _;
 use crate::record::{EXPORT_DELIVERED, EXPORT_SEQUENCES, EXPORTS, Record};
@@ -199,9 +200,9 @@ impl ExportQueue {
 }
 
 impl ExportQueue {
-    /// Finds the parked exports that a full export replaces, which is delivered now: earlier ones whose files are gone, so
-    /// that no retry can deliver them. An upload is cleaned up first, because the cleanup takes an export without an entry
-    /// for a delivered one. A later full export replaces such an entry.
+    /// Finds the parked exports that a full export replaces, which is delivered now: earlier ones whose files are gone or
+    /// damaged, so that no retry can deliver them. An upload is cleaned up first, because the cleanup takes an export
+    /// without an entry for a delivered one. A later full export replaces such an entry.
     fn find_replaced(
         &self,
         state: &QueueState,
@@ -222,7 +223,7 @@ impl ExportQueue {
                 let entry = &record.entry;
                 if entry.target == full.target
                     && entry.business_object_name == full.business_object_name
-                    && self.spool.is_missing(&record.spool_file_name())
+                    && self.is_lost(&record)
                     && !uploads.needs_cleanup(&entry.id)
                 {
                     replaced.push(parked);
@@ -232,12 +233,21 @@ impl ExportQueue {
         Ok(replaced)
     }
 
-    /// Removes more of the parked exports that a delivered one replaces. Their files are gone.
+    /// Returns whether the file of a parked export is gone or damaged. Its SHA-256 is not computed here, because commits wait;
+    /// a delivery that found it wrong has recorded that.
+    fn is_lost(&self, record: &Record) -> bool {
+        record.entry.last_error.as_deref() == Some(DAMAGED_FILE)
+            || self.spool.find_loss(&record.spool_file_name(), record.entry.bytes).is_some()
+    }
+
+    /// Removes more of the parked exports that a delivered one replaces.
     fn remove_replaced(&self, state: &mut QueueState, orders: &[u64]) -> Result<(), Error> {
         let mut removals = HistoryRemovals::default();
         removals.add_replaced(orders);
         self.store.transact::<_, Error>(|t| removals.add_to_commit(t))?;
-        removals.apply_in_memory(state);
+        for file in removals.apply_in_memory(state) {
+            self.spool.remove(&file);
+        }
         Ok(())
     }
 }

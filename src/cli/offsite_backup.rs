@@ -193,6 +193,7 @@ fn list_to_text(listed: &ListedBackup) -> String {
     let columns = [
         ("Era", "era"),
         ("Begun at", "begunAt"),
+        ("Begins after", "begin"),
         ("Continues", "continues"),
         ("Bases at", "bases"),
         ("Segments", "segments"),
@@ -218,6 +219,7 @@ fn era_to_row(era: &ListedEra) -> Value {
     json!({
         "era": era.id,
         "begunAt": era.begun_at,
+        "begin": era.begin,
         "continues": continues,
         "bases": era.bases,
         "segments": era.segments,
@@ -235,6 +237,7 @@ fn list_to_json(listed: &ListedBackup) -> Value {
             "id": era.id,
             "number": era.number,
             "begunAt": era.begun_at,
+            "begin": era.begin,
             "continues": continues.map(|(era, last)| json!({ "era": era, "sequence": last })),
             "bases": era.bases,
             "segments": era.segments,

@@ -5,7 +5,7 @@
 //! | `keys`, `head`, `objects` | the objects in the bucket: their keys, the head and the eras, segments and bases. |
 //! | `chain`, `secrecy` | the checksum over the frames of an era; encryption and HMAC. |
 //! | `place` | the requests to a bucket or directory. |
-//! | `state` | what the gateway knows of its backup, in the data directory. |
+//! | `state`, `holes` | what the gateway knows of its backup, in the data directory. |
 //! | `parts`, `worker`, `start`, `heads`, `ship`, `base`, `cleanup` | the workers: when and how they find their era, write the head, ship, make bases, merge and delete. |
 //! | `plan` | decisions from a listing. |
 //! | `reader`, `restore`, `check` | reading a backup: restore, list and check. |
@@ -37,6 +37,7 @@ mod cleanup;
 mod folder;
 mod head;
 mod heads;
+mod holes;
 mod keys;
 mod lists;
 mod objects;

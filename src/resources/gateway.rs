@@ -401,8 +401,8 @@ pub struct BackupStatus {
     /// Whether the credentials may delete. Otherwise nothing is merged or deleted. Null until that is tested.
     pub may_delete: Option<bool>,
     /// The commits that cannot be restored one by one, because they left the journal before they were sent: mostly because
-    /// the disk was full. Null without any.
-    pub hole: Option<BackupHole>,
+    /// the disk was full. The oldest first, at most 32: of more, the closest are shown as one.
+    pub holes: Vec<BackupHole>,
     /// Why nothing is sent; null while it is.
     pub cause: Option<String>,
     /// Since when (RFC 3339).

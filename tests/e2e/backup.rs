@@ -32,7 +32,7 @@ fn a_new_machine_continues(site: &Site) {
         add_well(client, level);
     }
     let shipped = until_shipped(client);
-    shipped.includes(&json!({"number": 1, "target": "backups", "cause": null, "hole": null}));
+    shipped.includes(&json!({"number": 1, "target": "backups", "cause": null, "holes": []}));
     let expected = wells(client);
     server.kill();
     site.lose("old");

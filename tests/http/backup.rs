@@ -35,7 +35,7 @@ async fn the_status_the_metrics_and_the_pages_show_it() {
     // A directory does not prevent that two gateways write one backup.
     backup.includes(&json!({
         "target": "vault", "intervalSeconds": 1, "number": 1, "singleWriter": false,
-        "hole": null, "cause": null, "replacedBy": null,
+        "holes": [], "cause": null, "replacedBy": null,
     }));
     let warnings = backup["warnings"].to_string();
     assert!(warnings.contains("the backup's target is a directory, so two machines"), "{warnings}");

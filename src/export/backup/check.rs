@@ -39,6 +39,9 @@ pub struct ListedEra {
     pub number: u64,
     /// When it began (RFC 3339).
     pub begun_at: Option<String>,
+    /// The commit after which its segments begin. Those between the one that it continues and this one are only in its
+    /// bases.
+    pub begin: Option<u64>,
     /// The era and the commit that it continues.
     pub continues: Option<(String, u64)>,
     /// The commits of its bases.
@@ -354,6 +357,7 @@ fn describe_era(id: String, objects: &EraObjects, record: Option<EraRecord>) -> 
         number: era_number(&id).unwrap_or(0),
         id,
         begun_at: record.as_ref().map(|record| record.begin.time.at.clone()),
+        begin: record.as_ref().map(|record| record.begin.sequence),
         continues: record
             .and_then(|record| record.continues)
             .map(|continued| (continued.era, continued.sequence)),

@@ -60,9 +60,10 @@ impl<O: Objects> Shipper<O> {
         }
         let mut eras = sort_by_era(&listing, &self.parts.keys);
         let Some(own) = self.state.era.clone() else { return Ok(()) };
-        if eras.keys().all(|era| *era == own.id) {
-            self.forget_hole(own.begin.sequence).await?;
-        }
+        let oldest_base = eras.values().filter_map(|objects| objects.bases.keys().next()).min();
+        let is_only = eras.keys().all(|era| *era == own.id);
+        let oldest = oldest_base.copied().max(is_only.then_some(own.begin.sequence));
+        self.forget_holes(oldest.unwrap_or(0)).await?;
         let objects = eras.entry(own.id.clone()).or_default();
         let Some(known) = self.known.clone().filter(|known| known.is_confirmed) else {
             return self.end_check();
@@ -118,13 +119,12 @@ impl<O: Objects> Shipper<O> {
         Ok(())
     }
 
-    /// Forgets a hole before `begin`, with which the oldest era in the bucket begins: no earlier state is left.
-    async fn forget_hole(&mut self, begin: u64) -> Result<(), DeliveryFailure> {
-        if self.state.hole.is_none_or(|hole| hole.to > begin) {
+    /// Forgets the holes up to the oldest state in the bucket.
+    async fn forget_holes(&mut self, oldest: u64) -> Result<(), DeliveryFailure> {
+        if !self.state.holes.forget_up_to(oldest) {
             return Ok(());
         }
-        self.state.hole = None;
-        self.parts.report_hole(None);
+        self.parts.report_holes(&self.state.holes);
         self.write_state().await
     }
 

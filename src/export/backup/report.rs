@@ -1,8 +1,8 @@
 //! What the operator sees of the backup.
+use super::holes::Holes;
 use super::keys::era_number;
 use super::parts::{BaseWork, Parts};
 use super::place::Objects;
-use super::state::Hole;
 use penstock_resources::export::Cause;
 use penstock_resources::gateway::BackupHole;
 pub use penstock_resources::gateway::{BackupState, BackupStatus};
@@ -95,8 +95,8 @@ impl<O: Objects> Parts<O> {
         self.reported.lock().report.bytes += bytes;
     }
 
-    pub(super) fn report_hole(&self, hole: Option<Hole>) {
-        self.reported.lock().report.hole = hole.map(|Hole { from, to }| BackupHole { from, to });
+    pub(super) fn report_holes(&self, holes: &Holes) {
+        self.reported.lock().report.holes = holes.list();
     }
 }
 
@@ -139,10 +139,12 @@ fn list_warnings(report: &BackupStatus, reported: &Reported) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Some(BackupHole { from, to }) = report.hole {
+    if !report.holes.is_empty() {
+        let holes = report.holes.iter().map(|BackupHole { from, to }| format!("{from} to {to}"));
         warnings.push(format!(
-            "the commits {from} to {to} were not sent one by one: the backup has them only as part of a later base, so no \
-             point in time between them can be restored"
+            "the commits {} were not sent one by one: the backup has them only as part of a later base, so no point in time \
+             between them can be restored",
+            holes.collect::<Vec<_>>().join(", ")
         ));
     }
     warnings

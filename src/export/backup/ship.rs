@@ -2,13 +2,14 @@
 //! era, `heads` reads and writes the head, `cleanup` has what happens once an hour and once a day, and `worker` decides when.
 use super::head::{Head, LastFrame, MarkedTime};
 use super::heads::refused_head_failure;
+use super::holes::Hole;
 use super::lists::Unmerged;
 use super::objects::{FinishedFile, MAX_POINTS, Point, SegmentBuilder, SegmentLine, discard_file};
 use super::parts::{Parts, Uploaded, disk_failure, kept_failure, spoiled_failure, store_failure};
 use super::place::{Objects, Upload};
 use super::report::BackupState;
 use super::secrecy::HeadSecret;
-use super::state::{Anchor, Hole, LocalState, ReplacedBy};
+use super::state::{Anchor, LocalState, ReplacedBy};
 use crate::cause::DeliveryFailure;
 use penstock_base::time;
 use penstock_store::Error;
@@ -106,7 +107,7 @@ impl<O: Objects> Shipper<O> {
             recorded: 0,
             lost_frames: false,
         };
-        shipper.parts.report_hole(shipper.state.hole);
+        shipper.parts.report_holes(&shipper.state.holes);
         shipper
     }
 
@@ -413,8 +414,8 @@ impl<O: Objects> Shipper<O> {
             reason,
             "Commits that were not sent to the backup are no longer in the journal; a new era begins with a base."
         );
-        self.state.hole = Some(hole);
-        self.parts.report_hole(self.state.hole);
+        self.state.holes.add(hole);
+        self.parts.report_holes(&self.state.holes);
         self.discard_pending();
         // The begin of the hole is known again after a restart.
         self.state.anchor = self.last_anchor().or(self.state.anchor);

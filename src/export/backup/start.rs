@@ -3,13 +3,14 @@
 use super::chain::Checksum;
 use super::head::{Continued, DocumentError, EraRecord, Head, LastFrame, MarkedTime, PreviousEra};
 use super::heads::{Origin, document_failure, old_head_failure, refused_head_failure};
+use super::holes::Hole;
 use super::keys::new_era_id;
 use super::parts::{Parts, store_failure};
 use super::place::{Objects, Precondition, Replaced, SmallObject};
 use super::plan;
 use super::secrecy::random_secret;
 use super::ship::{KnownHead, Phase, Shipper};
-use super::state::{Anchor, Hole, OwnEra};
+use super::state::{Anchor, OwnEra};
 use crate::cause::DeliveryFailure;
 use penstock_store::Error;
 
@@ -348,8 +349,8 @@ impl<O: Objects> Shipper<O> {
             _ => known,
         };
         if let Some(sent) = sent.filter(|sent| *sent < begin) {
-            self.state.hole = Some(Hole { from: sent + 1, to: begin });
-            self.parts.report_hole(self.state.hole);
+            self.state.holes.add(Hole { from: sent + 1, to: begin });
+            self.parts.report_holes(&self.state.holes);
         }
     }
 

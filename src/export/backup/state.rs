@@ -2,6 +2,7 @@
 //! more to send.
 use super::chain::Checksum;
 use super::head::{BaseEntry, Head, LastFrame, PreviousEra};
+use super::holes::Holes;
 use super::secrecy::HeadSecret;
 use serde::{Deserialize, Serialize};
 
@@ -39,13 +40,6 @@ pub(super) struct OwnBase {
     pub(super) sent_since: u64,
 }
 
-/// Commits that no backup has one by one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Hole {
-    pub(super) from: u64,
-    pub(super) to: u64,
-}
-
 /// Another machine that has taken over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReplacedBy {
@@ -80,8 +74,8 @@ pub(super) struct LocalState {
     pub(super) copy: bool,
     /// Whether the operator asked for a new era, whoever has the current one.
     pub(super) take_over: bool,
-    /// The last commits that are in no backup one by one.
-    pub(super) hole: Option<Hole>,
+    /// The commits that are in no backup one by one.
+    pub(super) holes: Holes,
     /// Why the state and its copy cannot be used, if so. Then nothing else here is known: not even whether another machine
     /// has taken over. It is never stored, because the damaged files say it until the operator takes over.
     #[serde(skip)]
@@ -133,7 +127,7 @@ impl Default for LocalState {
             replaced: None,
             copy: false,
             take_over: false,
-            hole: None,
+            holes: Holes::default(),
             lost: None,
         }
     }

@@ -90,7 +90,7 @@ fn frames_stay_for_a_state_that_can_be_read_again_unless_the_disk_is_full() {
         let newest = machine.running().store.newest_durable();
         let head = machine.reader().read_head().unwrap().unwrap().head;
         assert_eq!((head.number, head.last.sequence), (1, newest));
-        assert_eq!(machine.running().shipper.state.hole, None);
+        assert_eq!(machine.running().shipper.state.holes.newest(), None);
         machine.check_restore();
     }
 }

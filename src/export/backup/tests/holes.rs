@@ -3,8 +3,9 @@ use super::bucket::MemoryBucket;
 use super::filled;
 use super::machine::{Action, Machine};
 use crate::backup::folder::BackupFolder;
+use crate::backup::holes::{Hole, Holes};
 use crate::backup::secrecy::generate_key;
-use crate::backup::state::Hole;
+use penstock_resources::gateway::BackupHole;
 use penstock_store::faults::{Failure, Faults, Operation};
 use std::ffi::OsStr;
 
@@ -23,16 +24,50 @@ fn a_hole_ends_where_the_next_era_begins() {
     machine.begin();
     let state = machine.running().shipper.state.clone();
     let begin = state.era.unwrap().begin.sequence;
-    assert_eq!(state.hole, Some(Hole { from: sent + 1, to: begin }));
+    assert_eq!(state.holes.newest(), Some(Hole { from: sent + 1, to: begin }));
     machine.check_restore();
     // As long as the era before it can be restored.
     assert!(machine.step(&Action::Check));
-    assert!(machine.running().shipper.parts.report().hole.is_some());
+    assert!(machine.running().shipper.parts.report().holes.len() == 1);
     bucket.advance(31 * 24);
     assert!(machine.step(&Action::Check) && machine.step(&Action::Check));
-    assert_eq!(machine.running().shipper.parts.report().hole, None);
-    assert_eq!(BackupFolder::of(machine.dir.path()).read_state().unwrap().hole, None);
+    assert!(machine.running().shipper.parts.report().holes.is_empty());
+    assert_eq!(BackupFolder::of(machine.dir.path()).read_state().unwrap().holes, Holes::default());
     machine.check_restore();
+}
+
+#[test]
+fn each_hole_is_named_until_no_state_before_it_is_left() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    let mut expected = Vec::new();
+    for number in [60, 70] {
+        let sent = machine.running().shipper.last().unwrap().sequence;
+        machine.commit(number);
+        let store = machine.running().store.clone();
+        store.retain_frames_after(None).unwrap();
+        store.compact_journal().unwrap();
+        assert!(!machine.step(&Action::Ship));
+        machine.begin();
+        let begin = machine.running().shipper.state.era.clone().unwrap().begin.sequence;
+        expected.push(BackupHole { from: sent + 1, to: begin });
+        // The next hole does not follow at once.
+        machine.commit(number + 1);
+        machine.ship();
+    }
+    assert!(machine.step(&Action::Check));
+    let report = machine.running().shipper.parts.report();
+    assert_eq!(report.holes, expected);
+    // The bucket says it too.
+    let eras = machine.reader().list().unwrap().eras;
+    let listed = eras.iter().filter_map(|era| Some((era.continues.as_ref()?.1, era.begin?)));
+    let in_bucket = listed.map(|(last, begin)| BackupHole { from: last + 1, to: begin });
+    assert_eq!(in_bucket.collect::<Vec<_>>(), expected);
+    let ranges = expected.iter().map(|BackupHole { from, to }| format!("{from} to {to}"));
+    let named = format!("the commits {} were not", ranges.collect::<Vec<_>>().join(", "));
+    assert!(report.warnings.iter().any(|warning| warning.starts_with(&named)), "{report:?}");
+    machine.restart();
+    assert_eq!(machine.running().shipper.parts.report().holes, expected, "also after a restart");
 }
 
 /// Damages the first frame of the segment of the journal that has this frame. Returns its sequence.
@@ -62,7 +97,7 @@ fn frames_that_cannot_be_read_are_a_hole() {
     machine.begin();
     let state = machine.running().shipper.state.clone();
     let begin = state.era.unwrap().begin.sequence;
-    assert_eq!(state.hole, Some(Hole { from: damaged.max(sent + 1), to: begin }));
+    assert_eq!(state.holes.newest(), Some(Hole { from: damaged.max(sent + 1), to: begin }));
     machine.commit(64);
     machine.ship();
     assert_eq!(machine.running().shipper.last().unwrap().sequence, begin + 1);
@@ -84,7 +119,7 @@ fn frames_before_those_that_cannot_be_read_are_sent() {
     machine.begin();
     let state = machine.running().shipper.state.clone();
     let begin = state.era.unwrap().begin.sequence;
-    assert_eq!(state.hole, Some(Hole { from: damaged, to: begin }));
+    assert_eq!(state.holes.newest(), Some(Hole { from: damaged, to: begin }));
     machine.check_restore();
 }
 
@@ -126,7 +161,7 @@ fn a_start_that_cannot_read_the_frames_of_the_head_begins_a_new_era() {
     // The commits up to the head before are in the bucket.
     let state = machine.running().shipper.state.clone();
     let begin = state.era.unwrap().begin.sequence;
-    assert_eq!(state.hole, Some(Hole { from: sent + 1, to: begin }));
+    assert_eq!(state.holes.newest(), Some(Hole { from: sent + 1, to: begin }));
     machine.check_restore();
     machine.commit(100);
     machine.ship();
@@ -148,7 +183,7 @@ fn frames_that_are_given_up_before_the_first_segment_are_a_hole() {
     let state = machine.running().shipper.state.clone();
     let begin = state.era.unwrap().begin.sequence;
     assert!(begin > first);
-    assert_eq!(state.hole, Some(Hole { from: first + 1, to: begin }));
+    assert_eq!(state.holes.newest(), Some(Hole { from: first + 1, to: begin }));
     machine.reserve = 0;
     machine.restart();
     machine.begin();

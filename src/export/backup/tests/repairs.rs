@@ -4,6 +4,7 @@ use super::machine::{Action, GATEWAY, Machine, Running, request};
 use super::{filled, machine_with_lost_frames, restore};
 use crate::backup::folder::BackupFolder;
 use crate::backup::head::{Continued, EraRecord, time_of_system};
+use crate::backup::holes::Holes;
 use crate::backup::keys::new_era_id;
 use crate::backup::objects::Point;
 use crate::backup::reader::Reader;
@@ -214,7 +215,7 @@ fn a_new_key_continues_where_the_era_before_ends() {
     machine.restart();
     machine.begin();
     let state = machine.running().shipper.state.clone();
-    assert_eq!((state.era.unwrap().begin.sequence, state.hole), (sent, None));
+    assert_eq!((state.era.unwrap().begin.sequence, state.holes), (sent, Holes::default()));
     machine.check_restore();
 }
 
@@ -393,7 +394,7 @@ fn the_times_of_frames_that_are_given_up_are_removed_although_the_link_is_down()
     assert_eq!(folder.read_points(0, 99).len(), 20);
     bucket.0.lock().faults.extend([Fault::Lost; 5]);
     assert!(!machine.step(&Action::Ship));
-    assert!(machine.running().shipper.state.hole.is_some());
+    assert!(machine.running().shipper.state.holes.newest().is_some());
     assert!(folder.read_points(0, 99).is_empty());
     bucket.0.lock().faults.clear();
     machine.reserve = 0;

@@ -57,35 +57,127 @@ impl<'a> Change<'a> {
 
     /// Decodes a payload. The error says what is wrong with it.
     pub(crate) fn decode(payload: &'a [u8]) -> Result<Self, &'static str> {
-        const SHORT: &str = "the payload ends too early";
-        let mut input = Input::new(payload);
-        if input.read_byte() != Some(COMMIT_KIND) {
-            return Err("the payload has an unknown kind");
-        }
-        let mut change =
-            Self { unsynced_frames: input.read_number().ok_or(SHORT)?, ..Self::default() };
-        for _ in 0..input.read_length().ok_or(SHORT)? {
-            let term = read_term(&mut input, &change.terms).ok_or("a term is malformed")?;
-            change.terms.push(term);
-        }
-        for quads in [&mut change.removed, &mut change.added] {
-            for _ in 0..input.read_length().ok_or(SHORT)? {
-                quads.push(read_quad(&mut input, &change.terms).ok_or("a quad is malformed")?);
-            }
-        }
-        for _ in 0..input.read_length().ok_or(SHORT)? {
-            let put = input.read_byte().ok_or(SHORT)?;
-            let collection = input.read_text().ok_or("a collection's name is malformed")?;
-            let key = input.read_bytes().ok_or(SHORT)?;
-            let value = match put {
-                0 => None,
-                1 => Some(input.read_bytes().ok_or(SHORT)?),
-                _ => return Err("a document is neither put nor deleted"),
-            };
-            change.documents.push((collection, key, value));
-        }
-        if input.is_empty() { Ok(change) } else { Err("the payload continues after its end") }
+        let mut change = Self::default();
+        let unsynced_frames = read_commit(payload, &mut change)?;
+        Ok(Self { unsynced_frames, ..change })
     }
+}
+
+/// The number of quads and documents that a commit changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CommitCounts {
+    pub(crate) quads: u64,
+    pub(crate) documents: u64,
+}
+
+impl CommitCounts {
+    /// Checks a payload as [`Change::decode`] does, and passes each change of a document to `visit`. It keeps only a byte of
+    /// each term: a payload can have millions of empty ones, and a backup comes from elsewhere.
+    pub(crate) fn read<'a>(
+        payload: &'a [u8],
+        visit: &mut dyn FnMut(DocumentChange<'a>),
+    ) -> Result<Self, &'static str> {
+        let mut checked = CheckedCommit { kinds: Vec::new(), counts: Self::default(), visit };
+        read_commit(payload, &mut checked)?;
+        Ok(checked.counts)
+    }
+}
+
+/// What takes the content of a commit while its payload is read.
+trait CommitSink<'a> {
+    fn add_term(&mut self, term: TermRef<'a>);
+
+    /// Returns the term with this number, or another one of its kind.
+    fn find_term(&self, number: u64) -> Option<TermRef<'a>>;
+
+    fn add_quad(&mut self, is_added: bool, quad: QuadNumbers);
+
+    fn add_document(&mut self, document: DocumentChange<'a>);
+}
+
+impl<'a> CommitSink<'a> for Change<'a> {
+    fn add_term(&mut self, term: TermRef<'a>) {
+        self.terms.push(term);
+    }
+
+    fn find_term(&self, number: u64) -> Option<TermRef<'a>> {
+        self.terms.get(term_position(number)?).copied()
+    }
+
+    fn add_quad(&mut self, is_added: bool, quad: QuadNumbers) {
+        if is_added { self.added.push(quad) } else { self.removed.push(quad) }
+    }
+
+    fn add_document(&mut self, document: DocumentChange<'a>) {
+        self.documents.push(document);
+    }
+}
+
+/// A commit of which only the kinds of its terms are kept.
+struct CheckedCommit<'v, 'a> {
+    kinds: Vec<u8>,
+    counts: CommitCounts,
+    visit: &'v mut dyn FnMut(DocumentChange<'a>),
+}
+
+impl<'a> CommitSink<'a> for CheckedCommit<'_, 'a> {
+    fn add_term(&mut self, term: TermRef<'a>) {
+        self.kinds.push(match term {
+            TermRef::NamedNode(_) => kind::IRI,
+            TermRef::BlankNode(_) => kind::BLANK,
+            TermRef::Literal(_) | TermRef::Triple(_) => kind::STRING,
+        });
+    }
+
+    fn find_term(&self, number: u64) -> Option<TermRef<'a>> {
+        Some(match *self.kinds.get(term_position(number)?)? {
+            kind::IRI => NamedNodeRef::new_unchecked("").into(),
+            kind::BLANK => BlankNodeRef::new_unchecked("b").into(),
+            _ => LiteralRef::new_simple_literal("").into(),
+        })
+    }
+
+    fn add_quad(&mut self, _: bool, _: QuadNumbers) {
+        self.counts.quads += 1;
+    }
+
+    fn add_document(&mut self, document: DocumentChange<'a>) {
+        self.counts.documents += 1;
+        (self.visit)(document);
+    }
+}
+
+/// Reads a payload into `sink`. Returns how many frames before it were not known to be synced. The error says what is wrong
+/// with the payload.
+fn read_commit<'a>(payload: &'a [u8], sink: &mut impl CommitSink<'a>) -> Result<u64, &'static str> {
+    const SHORT: &str = "the payload ends too early";
+    let mut input = Input::new(payload);
+    if input.read_byte() != Some(COMMIT_KIND) {
+        return Err("the payload has an unknown kind");
+    }
+    let unsynced_frames = input.read_number().ok_or(SHORT)?;
+    for _ in 0..input.read_length().ok_or(SHORT)? {
+        let term = read_term(&mut input, sink).ok_or("a term is malformed")?;
+        sink.add_term(term);
+    }
+    for is_added in [false, true] {
+        for _ in 0..input.read_length().ok_or(SHORT)? {
+            let quad = read_quad(&mut input, sink).ok_or("a quad is malformed")?;
+            sink.add_quad(is_added, quad);
+        }
+    }
+    for _ in 0..input.read_length().ok_or(SHORT)? {
+        let put = input.read_byte().ok_or(SHORT)?;
+        let collection = input.read_text().ok_or("a collection's name is malformed")?;
+        let key = input.read_bytes().ok_or(SHORT)?;
+        let value = match put {
+            0 => None,
+            1 => Some(input.read_bytes().ok_or(SHORT)?),
+            _ => return Err("a document is neither put nor deleted"),
+        };
+        sink.add_document((collection, key, value));
+    }
+    if input.is_empty() { Ok(unsynced_frames) } else { Err("the payload continues after its end") }
 }
 
 /// Returns how many frames before the one with this payload were not known to be synced.
@@ -95,8 +187,9 @@ pub(crate) fn read_unsynced_frames(payload: &[u8]) -> Option<u64> {
     input.read_number()
 }
 
-fn find_term<'a>(terms: &[TermRef<'a>], number: u64) -> Option<TermRef<'a>> {
-    terms.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
+/// Returns the position of the term with this number.
+fn term_position(number: u64) -> Option<usize> {
+    usize::try_from(number.checked_sub(1)?).ok()
 }
 
 /// Appends a term. `datatype` is the number of a typed literal's datatype.
@@ -131,7 +224,7 @@ pub(crate) fn write_term(out: &mut Vec<u8>, term: TermRef<'_>, datatype: u32) {
     }
 }
 
-fn read_term<'a>(input: &mut Input<'a>, terms: &[TermRef<'a>]) -> Option<TermRef<'a>> {
+fn read_term<'a>(input: &mut Input<'a>, sink: &impl CommitSink<'a>) -> Option<TermRef<'a>> {
     Some(match input.read_byte()? {
         kind::IRI => NamedNodeRef::new_unchecked(input.read_text()?).into(),
         kind::BLANK => BlankNodeRef::new_unchecked(input.read_text()?).into(),
@@ -141,7 +234,7 @@ fn read_term<'a>(input: &mut Input<'a>, terms: &[TermRef<'a>]) -> Option<TermRef
             LiteralRef::new_language_tagged_literal_unchecked(input.read_text()?, language).into()
         }
         kind::TYPED => {
-            let TermRef::NamedNode(datatype) = find_term(terms, input.read_number()?)? else {
+            let TermRef::NamedNode(datatype) = sink.find_term(input.read_number()?)? else {
                 return None;
             };
             LiteralRef::new_typed_literal(input.read_text()?, datatype).into()
@@ -150,10 +243,10 @@ fn read_term<'a>(input: &mut Input<'a>, terms: &[TermRef<'a>]) -> Option<TermRef
     })
 }
 
-fn read_quad(input: &mut Input<'_>, terms: &[TermRef<'_>]) -> Option<QuadNumbers> {
+fn read_quad<'a>(input: &mut Input<'a>, sink: &impl CommitSink<'a>) -> Option<QuadNumbers> {
     let quad =
         [input.read_number()?, input.read_number()?, input.read_number()?, input.read_number()?];
-    let [subject, predicate, object, graph] = quad.map(|number| find_term(terms, number));
+    let [subject, predicate, object, graph] = quad.map(|number| sink.find_term(number));
     let fits = matches!(subject?, TermRef::NamedNode(_) | TermRef::BlankNode(_))
         && matches!(predicate?, TermRef::NamedNode(_))
         && object.is_some()

@@ -1,7 +1,7 @@
 //! Fuzz tests: decoders get arbitrary bytes and mutated valid ones. They may refuse them but must not panic.
 //!
 //! `PENSTOCK_FUZZ_ROUNDS` sets how many inputs each decoder gets.
-use crate::frame::{self, Change};
+use crate::frame::{self, Change, CommitCounts};
 use crate::term;
 use crate::varint::Input;
 use oxrdf::{BlankNodeRef, LiteralRef, NamedNodeRef, TermRef};
@@ -97,7 +97,14 @@ pub(crate) fn payloads() -> Vec<Vec<u8>> {
 fn payloads_of_frames() {
     run(&payloads(), &mut |_, bytes| {
         let _ = frame::read_unsynced_frames(bytes);
-        if let Ok(change) = Change::decode(bytes) {
+        let mut documents = Vec::new();
+        let checked = CommitCounts::read(bytes, &mut |document| documents.push(document));
+        let decoded = Change::decode(bytes);
+        assert_eq!(checked.as_ref().err(), decoded.as_ref().err(), "both check the same");
+        if let Ok(change) = decoded {
+            let quads = (change.added.len() + change.removed.len()) as u64;
+            let counts = CommitCounts { quads, documents: change.documents.len() as u64 };
+            assert_eq!((checked, &documents), (Ok(counts), &change.documents));
             // A payload that decodes must have the same meaning when it is encoded again.
             let number_of_datatype = |term: &TermRef<'_>| {
                 let TermRef::Literal(literal) = term else { return 0 };

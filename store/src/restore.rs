@@ -1,7 +1,7 @@
 //! A new store from a base and frames, in a folder that gets its name only when all of it is synced.
 use crate::backup::{Backup, NEW_COUNTERS, Restored};
 use crate::data_dir::{DirLock, UNFINISHED_FOLDER, lock_data_dir};
-use crate::frame::Change;
+use crate::frame::CommitCounts;
 use crate::index::LOADING_SEQUENCE;
 use crate::journal::{self, BaseEnd, FRAME_HEADER_LEN, NewBase};
 use crate::{Corruption, Error, Format, files};
@@ -13,6 +13,11 @@ use std::path::{Path, PathBuf};
 /// The greatest sequence of a commit in a backup. Sequences jump ahead at each restore, and from
 /// [`LOADING_SEQUENCE`] on they are those of an unfinished index.
 const MAX_SEQUENCE: u64 = LOADING_SEQUENCE / 2;
+
+/// The maximum memory of counters in bytes. A gateway has some thousands, of 100 to 200 bytes.
+const MAX_COUNTER_BYTES: usize = if cfg!(test) { 16 << 10 } else { 128 << 20 };
+/// The memory of a counter but for its name.
+const COUNTER_OVERHEAD_BYTES: usize = 100;
 
 /// What a restore knows before it reads anything.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +40,8 @@ pub struct NewStore<'a> {
     counters: &'a [&'a str],
     /// The last value of each document in them; `None` if it is no counter or was deleted.
     last: BTreeMap<(String, Vec<u8>), Option<u64>>,
+    /// About their memory.
+    counter_bytes: usize,
     restored: Backup,
     lock: DirLock,
 }
@@ -118,7 +125,17 @@ impl<'a> NewStore<'a> {
         journal::make_segment(&folder.path, &id, sequence + 1, plan.format)?;
         let base = NewBase::begin(&folder.path, &id, sequence, plan.format)?;
         let (last, restored) = (BTreeMap::new(), Backup { sequence: 0, quads: 0, documents: 0 });
-        Ok(Self { dir: dir.to_owned(), folder, plan, base, counters, last, restored, lock })
+        Ok(Self {
+            dir: dir.to_owned(),
+            folder,
+            plan,
+            base,
+            counters,
+            last,
+            counter_bytes: 0,
+            restored,
+            lock,
+        })
     }
 
     /// Adds the base that a stream has, as [`ReadStore::write_backup`](crate::ReadStore::write_backup) wrote it. Errors
@@ -163,20 +180,28 @@ impl<'a> NewStore<'a> {
     }
 
     fn add_commit(&mut self, payload: &[u8]) -> Result<Result<(), &'static str>, Error> {
-        let change = match Change::decode(payload) {
-            Ok(change) => change,
+        let (counters, last, bytes) = (self.counters, &mut self.last, &mut self.counter_bytes);
+        let read = CommitCounts::read(payload, &mut |(collection, key, value)| {
+            if !counters.contains(&collection) || *bytes > MAX_COUNTER_BYTES {
+                return;
+            }
+            let number = value.and_then(|value| value.try_into().ok());
+            let name = (collection.to_owned(), key.to_vec());
+            let added_bytes = COUNTER_OVERHEAD_BYTES + collection.len() + key.len();
+            if last.insert(name, number.map(u64::from_be_bytes)).is_none() {
+                *bytes += added_bytes;
+            }
+        });
+        let counts = match read {
+            Ok(_) if self.counter_bytes > MAX_COUNTER_BYTES => {
+                return Ok(Err("the backup has more counters than a gateway"));
+            }
+            Ok(counts) => counts,
             Err(what) => return Ok(Err(what)),
         };
-        for (collection, key, value) in &change.documents {
-            if self.counters.contains(collection) {
-                let number = value.and_then(|value| value.try_into().ok());
-                let name = ((*collection).to_owned(), key.to_vec());
-                self.last.insert(name, number.map(u64::from_be_bytes));
-            }
-        }
-        self.restored.quads += (change.added.len() + change.removed.len()) as u64;
-        self.restored.documents += change.documents.len() as u64;
-        self.base.parts.write_commit(payload, &change).map(Ok)
+        self.restored.quads += counts.quads;
+        self.restored.documents += counts.documents;
+        self.base.parts.write_commit(payload, counts).map(Ok)
     }
 
     /// Returns the sequence of the newest commit that was added.
@@ -263,4 +288,38 @@ pub(crate) fn restore_file(
     let (_, end) = journal::read_base(file, path, &mut |_, payload| store.add_commit(payload))?;
     store.record_base(&end, path)?;
     store.finish()?.publish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Store};
+
+    #[test]
+    fn more_counters_than_a_gateway_has_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let store =
+            Store::open(&dir.path().join("store"), Options::default(), &mut |_| {}).unwrap();
+        let restore = |numbers: std::ops::Range<u64>| {
+            let put = |change: &mut crate::Transaction<'_>| {
+                let mut numbers = numbers.clone();
+                numbers.try_for_each(|number| {
+                    change.put_document("counters", &number.to_be_bytes(), &number.to_be_bytes())
+                })
+            };
+            store.transact::<_, Error>(put).unwrap();
+            let mut backup = Vec::new();
+            store.write_backup(&mut backup).unwrap();
+            let to = dir.path().join(numbers.end.to_string());
+            let plan = NewStorePlan { format: Format::NEWEST, sequence: 2, jump: 1 };
+            let mut new = NewStore::begin(&to, plan, &["counters"]).unwrap();
+            let added = new.add_base(&mut backup.as_slice(), Path::new("backup"));
+            (added.map(|backup| backup.documents), new.last.len())
+        };
+        let (added, count) = restore(0..100);
+        assert_eq!((added.unwrap(), count), (100, 100));
+        let (added, count) = restore(100..10_000);
+        assert!(added.unwrap_err().to_string().contains("more counters"));
+        assert!(count < 200, "{count}");
+    }
 }

@@ -1,5 +1,5 @@
-//! A backup of a few kilobytes that expands to far more is refused without allocating that memory, and one of a sequence
-//! that no store can continue is refused too.
+//! A backup of a few kilobytes that expands to far more is refused, or read, without allocating that memory, and one of a
+//! sequence that no store can continue is refused too.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use penstock_store::{BackupFile, Error, Format, NewStore, NewStorePlan};
@@ -10,11 +10,12 @@ use std::process::Command;
 const DIR: &str = "PENSTOCK_STORE_HOSTILE_DIR";
 /// The size to which the only part expands, in bytes; slightly less than the limit of a part.
 const EXPANDED: usize = 250 << 20;
+/// The empty terms of a commit. Decoded, they take more than the bound.
+const EMPTY_TERMS: usize = 3 << 20;
 const BOUND_KB: u64 = 64 << 10;
 
 /// Returns a backup with one part of zeros, with valid checksums and counts.
 fn hostile() -> Vec<u8> {
-    let mut file = header();
     let zeros = vec![0; 1 << 20];
     let mut sum = 0;
     let mut packed = zstd::Encoder::new(Vec::new(), 1).unwrap();
@@ -22,14 +23,35 @@ fn hostile() -> Vec<u8> {
         sum = crc32c::crc32c_append(sum, &zeros);
         packed.write_all(&zeros).unwrap();
     }
+    with_part(sum, EXPANDED, &packed.finish().unwrap())
+}
+
+/// Returns a valid backup whose only commit has very many empty terms, each of which would be much longer in memory.
+fn wide() -> Vec<u8> {
+    let mut commit = vec![1, 0];
+    commit.extend(four_bytes(EMPTY_TERMS));
+    (0..EMPTY_TERMS).for_each(|_| commit.extend([2, 0]));
+    // No quads and no documents.
+    commit.extend([0; 3]);
+    let packed = zstd::bulk::compress(&commit, 1).unwrap();
+    with_part(crc32c::crc32c(&commit), commit.len(), &packed)
+}
+
+/// Returns a backup with one part, with this checksum and length of its content.
+fn with_part(sum: u32, length: usize, packed: &[u8]) -> Vec<u8> {
+    let mut file = header();
     let mut part = vec![2, 1];
     part.extend(sum.to_le_bytes());
-    // A number of four bytes (varint.rs).
-    part.extend((0xe000_0000 | u32::try_from(EXPANDED).unwrap()).to_be_bytes());
-    part.extend(packed.finish().unwrap());
+    part.extend(four_bytes(length));
+    part.extend(packed);
     frame(&mut file, 1, &part);
     end(&mut file, 1, 7);
     file
+}
+
+/// Encodes a number in four bytes (varint.rs).
+fn four_bytes(number: usize) -> [u8; 4] {
+    (0xe000_0000 | u32::try_from(number).unwrap()).to_be_bytes()
 }
 
 fn header() -> Vec<u8> {
@@ -71,6 +93,9 @@ fn child() {
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("at byte 40") && refused.contains("unknown kind"), "{refused}");
     }
+    let wide = BackupFile::open(&dir.join("wide")).unwrap();
+    wide.verify_content().unwrap();
+    wide.restore_into(&dir.join("new"), &[]).unwrap();
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();
@@ -78,11 +103,12 @@ fn child() {
 }
 
 #[test]
-fn a_hostile_backup_is_refused_without_expanding_it() {
+fn a_hostile_backup_takes_little_memory() {
     let dir = tempfile::tempdir().unwrap();
     let bytes = hostile();
     assert!(bytes.len() < 64 << 10, "{} bytes are too many for this test", bytes.len());
     std::fs::write(dir.path().join("hostile"), bytes).unwrap();
+    std::fs::write(dir.path().join("wide"), wide()).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture"])
         .env(DIR, dir.path())

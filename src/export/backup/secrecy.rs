@@ -8,13 +8,17 @@ use penstock_base::hex::encode_hex;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::cell::Cell;
 use std::io::{self, BufReader, Read, Write};
 use std::iter;
+use std::rc::Rc;
 
 /// What the HMAC key of an identity is derived for.
 const HEAD_LABEL: &[u8] = b"penstock backup head";
 /// The bytes of a secret of its own.
 const SECRET_BYTES: usize = 32;
+/// The maximum bytes of an encrypted object's header. With one recipient it has some hundred.
+const MAX_HEADER_BYTES: usize = 16 << 10;
 /// The bytes of the recipient's SHA-256 that are its fingerprint.
 const FINGERPRINT_BYTES: usize = 8;
 
@@ -136,11 +140,16 @@ impl BackupKey {
             Self::Recipient(_) => return Err(DecryptionError::NeedsIdentity),
             Self::Identity(identity) => identity,
         };
+        let left = Rc::new(Cell::new(Some(MAX_HEADER_BYTES)));
+        let input = HeaderLimit { input, left: Rc::clone(&left) };
         let opened = Decryptor::new_buffered(BufReader::with_capacity(1 << 16, input))
+            .inspect(|_| left.set(None))
             .and_then(|file| file.decrypt(iter::once(identity as &dyn age::Identity)));
+        let is_damage =
+            |kind| matches!(kind, io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData);
         match opened {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(DecryptError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
+            Err(DecryptError::Io(error)) if !is_damage(error.kind()) => {
                 Err(DecryptionError::Io(error))
             }
             Err(DecryptError::NoMatchingKeys) => Err(DecryptionError::OtherKey),
@@ -202,6 +211,27 @@ pub(super) enum DecryptionError {
     /// It is no age file, or not a whole one.
     #[error("it is no valid age file: {0}")]
     Damaged(String),
+}
+
+/// Refuses a stream whose header is too long: age reads a whole header into memory, and parses it again with each line.
+struct HeaderLimit<R> {
+    input: R,
+    /// How many bytes may still be read; `None` after the header.
+    left: Rc<Cell<Option<usize>>>,
+}
+
+impl<R: Read> Read for HeaderLimit<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(left) = self.left.get() else { return self.input.read(buffer) };
+        if left == 0 {
+            let what = format!("its header has more than {MAX_HEADER_BYTES} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let length = buffer.len().min(left);
+        let read = self.input.read(buffer.get_mut(..length).unwrap_or_default())?;
+        self.left.set(Some(left - read));
+        Ok(read)
+    }
 }
 
 /// Encrypts what is written to it.
@@ -279,6 +309,21 @@ mod tests {
         assert!(decrypt(&identity, &harmed).is_err());
         assert_eq!(encrypt(&BackupKey::None, b"text"), b"text");
         assert_eq!(decrypt(&BackupKey::None, b"text").unwrap(), b"text");
+    }
+
+    #[test]
+    fn an_endless_header_is_refused() {
+        const STANZA: &str = "-> X25519 TEiF0ypqr+bpvcqXNyCVJpL7OuwPdVwPL7KQEbFDOCc\n\
+                              EmECAEcKN+n/Vs9SbWiV+Hu0r+E8R77DdWYyd83nw7U\n";
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("it was read too far"))
+            }
+        }
+        let text = format!("age-encryption.org/v1\n{}", STANZA.repeat(1_000));
+        let refused = keys().0.decrypt(text.as_bytes().chain(Broken)).err();
+        assert!(matches!(refused, Some(DecryptionError::Damaged(_))), "{refused:?}");
     }
 
     #[test]

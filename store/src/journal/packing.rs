@@ -13,6 +13,9 @@ const ZSTD_LEVEL: i32 = 1;
 pub(super) const MAX_PART_BYTES: u32 = MAX_PAYLOAD_BYTES + (1 << 20);
 /// Bytes gathered before a part is packed. One quad or document may exceed it.
 pub(super) const PART_BYTES: usize = 256 << 10;
+/// The most that a zstd frame may ask of a reader's memory, as a power of two: 8 MiB, as RFC 8878 (3.1.1.1.2) recommends.
+/// Level 1 uses 512 KiB.
+const MAX_WINDOW_LOG: u32 = 23;
 /// The maximum length of a content that is unpacked in one call, in bytes. Most parts are shorter.
 const MAX_UNPACK_AT_ONCE_BYTES: usize = 4 * PART_BYTES;
 
@@ -78,8 +81,8 @@ fn unpack_long_part(
 ) -> Result<Vec<u8>, &'static str> {
     const WRONG: &str = "the part cannot be unpacked";
     let mut decoder = zstd::Decoder::with_buffer(packed).map_err(|_| WRONG)?;
-    // A zstd frame may refer to everything before it.
-    decoder.window_log_max(MAX_PART_BYTES.ilog2() + 1).map_err(|_| WRONG)?;
+    // The decoder allocates its window before there is any content.
+    decoder.window_log_max(MAX_WINDOW_LOG).map_err(|_| WRONG)?;
     let mut bytes = Vec::new();
     decoder
         .by_ref()
@@ -93,4 +96,29 @@ fn unpack_long_part(
     // One more byte shows that the content is longer than stated.
     decoder.take(rest + 1).read_to_end(&mut bytes).map_err(|_| WRONG)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn a_part_that_asks_for_a_large_window_is_refused() {
+        let content = vec![1; MAX_UNPACK_AT_ONCE_BYTES + 1];
+        for (window_log, is_refused) in [(MAX_WINDOW_LOG, false), (MAX_WINDOW_LOG + 1, true)] {
+            let mut packed = zstd::Encoder::new(Vec::new(), ZSTD_LEVEL).unwrap();
+            packed.window_log(window_log).unwrap();
+            packed.write_all(&content).unwrap();
+            let mut payload = vec![PART_KIND, METHOD_ZSTD];
+            payload.extend(crc32c::crc32c(&content).to_le_bytes());
+            varint::write_length(&mut payload, content.len());
+            payload.extend(packed.finish().unwrap());
+            let unpacked = unpack_part(&payload, Some(1));
+            assert_eq!(unpacked.is_err(), is_refused, "{window_log}");
+        }
+        // What this program packs asks for less.
+        let packed = pack_part(&mut new_packer().unwrap(), &content).unwrap();
+        assert_eq!(unpack_part(&packed, Some(1)), Ok(content));
+    }
 }

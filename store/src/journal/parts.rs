@@ -1,7 +1,7 @@
 //! The parts of a base: the state as a series of commits, gathered, packed and numbered.
 use super::packing::{PART_BYTES, Packer, new_packer, pack_part};
 use super::segment::{self, StoreId};
-use crate::frame::{self, Change, QuadNumbers};
+use crate::frame::{self, CommitCounts, QuadNumbers};
 use crate::term::{self, LiteralParts as Kind, split_literal};
 use crate::varint;
 use crate::{Error, FastMap, Format, files};
@@ -54,10 +54,10 @@ impl BaseEnd {
     }
 
     /// Adds the counts of a part.
-    pub(super) fn add_counts(&mut self, change: &Change<'_>) {
+    pub(super) fn add_counts(&mut self, counts: CommitCounts) {
         self.parts += 1;
-        self.quads += (change.added.len() + change.removed.len()) as u64;
-        self.documents += change.documents.len() as u64;
+        self.quads += counts.quads;
+        self.documents += counts.documents;
     }
 }
 
@@ -197,10 +197,10 @@ impl<W: Write> PartWriter<W> {
     pub(crate) fn write_commit(
         &mut self,
         payload: &[u8],
-        change: &Change<'_>,
+        counts: CommitCounts,
     ) -> Result<(), Error> {
         self.flush()?;
-        self.end.add_counts(change);
+        self.end.add_counts(counts);
         self.write_part(payload)
     }
 

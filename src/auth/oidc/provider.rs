@@ -43,7 +43,8 @@ const REDISCOVERY_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 const MAX_CONCURRENT_EXCHANGES: u64 = 32;
 const MAX_CONCURRENT_EXCHANGES_PER_ADDRESS: u64 = 8;
 /// The maximum time that a sign-in waits for its exchange.
-const EXCHANGE_PERMIT_TIMEOUT: Duration = Duration::from_secs(5);
+const EXCHANGE_PERMIT_TIMEOUT: Duration =
+    Duration::from_millis(if cfg!(test) { 50 } else { 5_000 });
 
 type Client = CoreClient<
     EndpointSet,
@@ -160,9 +161,7 @@ impl Provider {
     ) -> Result<ExchangedTokens, SignInError> {
         let permit = self.exchange_permits.acquire(from.map(network::network_of));
         let Ok(_exchange) = tokio::time::timeout(EXCHANGE_PERMIT_TIMEOUT, permit).await else {
-            return Err(SignInError::Unreachable(
-                "too many sign-ins are in progress; try again".into(),
-            ));
+            return Err(SignInError::Busy { waited: EXCHANGE_PERMIT_TIMEOUT });
         };
         let endpoints = self.current_endpoints().await?;
         let response = self

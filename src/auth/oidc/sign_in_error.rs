@@ -1,11 +1,23 @@
 //! Why a sign-in at a provider failed.
 
+use std::time::Duration;
+
 /// The error of a sign-in. Its text is for the log and the audit trail, and contains no part of a code or token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignInError {
     /// The provider is unreachable. The person can retry later.
     #[error("the provider is unreachable: {0}")]
     Unreachable(String),
+    /// Other sign-ins took all permits of the gateway. The person can retry soon.
+    #[error(
+        "the gateway is busy: other code exchanges took all permits for {} s; the person can try again. If this repeats, check \
+         that the provider responds quickly, and that no client sends invalid codes",
+        waited.as_secs_f32()
+    )]
+    Busy {
+        /// How long this one waited.
+        waited: Duration,
+    },
     /// The answer belongs to no recent sign-in of this browser.
     #[error("the answer belongs to no sign-in in progress: {0}")]
     Stale(&'static str),

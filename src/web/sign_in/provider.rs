@@ -163,6 +163,14 @@ fn show_failure(
                 &[&unreachable, "The gateway itself is running. Try again later."],
             )
         }
+        SignInError::Busy { .. } => {
+            set_retry_after(res, 10);
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Too many sign-ins at once",
+                &["This gateway completes many other sign-ins. Try again in some seconds."],
+            )
+        }
         SignInError::Stale(_) => (
             StatusCode::BAD_REQUEST,
             "This sign-in is no longer valid",

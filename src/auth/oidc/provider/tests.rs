@@ -113,6 +113,24 @@ async fn one_address_leaves_exchanges_to_others() {
 }
 
 #[tokio::test]
+async fn a_sign_in_that_gets_no_permit_names_the_gateway_and_not_the_provider() {
+    let (provider, _, _dir) = provider_at("http://127.0.0.1:1", &[]);
+    let client: Option<IpAddr> = "192.0.2.1".parse().ok();
+    let held: Vec<_> = (0..MAX_CONCURRENT_EXCHANGES_PER_ADDRESS)
+        .map(|_| provider.exchange_permits.try_acquire(client.map(network::network_of), 1).unwrap())
+        .collect();
+    let exchange = async || {
+        let code = "code".to_owned();
+        provider.exchange_code(&sample_login(), code, &[], client).await.map(drop).unwrap_err()
+    };
+    let busy = exchange().await;
+    assert!(matches!(busy, SignInError::Busy { .. }), "{busy}");
+    assert!(busy.to_string().starts_with("the gateway is busy"), "{busy}");
+    drop(held);
+    assert!(matches!(exchange().await, SignInError::Unreachable(_)));
+}
+
+#[tokio::test]
 async fn an_unreachable_provider_is_asked_again_only_after_a_while() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let issuer = format!("http://{}", listener.local_addr().unwrap());

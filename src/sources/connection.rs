@@ -8,6 +8,7 @@ mod subscribing;
 
 use crate::capacity::SessionCapacity;
 use crate::handshake::{self, Opened};
+use crate::lost::LostConnection;
 use crate::packets::{Codec, Packet};
 use crate::reader::{Activity, Frame, Publish, Reader};
 use crate::session::{Session, jittered_delay};
@@ -33,7 +34,7 @@ enum Received {
     Message(Publish),
     Packet(BytesMut),
     /// Nothing more can be read, for this cause.
-    End(String),
+    End(LostConnection),
 }
 
 type StoreResult = Result<Stored, NotStored>;
@@ -71,7 +72,7 @@ impl<'a> Connection<'a> {
     ///
     /// # Errors
     /// Why the connection was lost.
-    pub(crate) async fn run(session: &'a Session, opened: Opened) -> Result<(), String> {
+    pub(crate) async fn run(session: &'a Session, opened: Opened) -> Result<(), LostConnection> {
         let Opened { reader, writer, codec, is_session_present, keep_alive, .. } = opened;
         let (sender, inbox) = channel(MAX_PACKETS_AT_ONCE);
         let mut connection = Self {
@@ -103,7 +104,7 @@ impl<'a> Connection<'a> {
         &mut self,
         mut inbox: Receiver<Received>,
         is_session_present: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), LostConnection> {
         self.begin_subscribing(is_session_present).await?;
         let period = (self.keep_alive / 2).max(Duration::from_secs(1));
         let mut ticks = interval(period);
@@ -115,7 +116,7 @@ impl<'a> Connection<'a> {
             tokio::select! {
                 // A stop comes before the next batch, and a full inbox delays nothing else.
                 biased;
-                () = self.session.wait_for_stop() => return self.stop().await,
+                () = self.session.wait_for_stop() => return Ok(self.stop().await?),
                 result = wait_for_store(&mut self.work) => self.end_storing(result).await?,
                 _ = ticks.tick() => {
                     self.keep_alive(period).await?;
@@ -130,7 +131,10 @@ impl<'a> Connection<'a> {
     }
 
     /// Handles messages and packets in the order in which they arrived.
-    async fn handle_received(&mut self, received: &mut Vec<Received>) -> Result<(), String> {
+    async fn handle_received(
+        &mut self,
+        received: &mut Vec<Received>,
+    ) -> Result<(), LostConnection> {
         let mut messages = 0;
         let mut result = Ok(());
         for one in received.drain(..) {
@@ -142,7 +146,7 @@ impl<'a> Connection<'a> {
                     Ok(())
                 }
                 Received::Packet(frame) => self.handle_packet(frame).await,
-                Received::End(cause) => Err(cause),
+                Received::End(lost) => Err(lost),
             };
             if result.is_err() {
                 break;
@@ -159,20 +163,21 @@ impl<'a> Connection<'a> {
         result
     }
 
-    async fn handle_packet(&mut self, frame: BytesMut) -> Result<(), String> {
+    async fn handle_packet(&mut self, frame: BytesMut) -> Result<(), LostConnection> {
         let packet = self.codec.decode(frame);
         match packet.map_err(|why| format!("the broker sent an invalid packet: {why}"))? {
             Packet::SubAck { packet_id, refusals } => {
-                self.finish_subscribe(packet_id, refusals).await
+                Ok(self.finish_subscribe(packet_id, refusals).await?)
             }
             Packet::UnsubAck { packet_id, refusals } => {
                 self.finish_unsubscribe(packet_id, &refusals).await;
                 Ok(())
             }
             Packet::PingResp => Ok(()),
-            Packet::Disconnect(why) => Err(why),
+            Packet::Disconnect(why) => Err(why.into()),
+            Packet::TakenOver(why) => Err(LostConnection::taken_over(why)),
             Packet::ConnAck(_) | Packet::Unexpected => {
-                Err("the broker sent a packet that does not belong there".to_owned())
+                Err("the broker sent a packet that does not belong there".to_owned().into())
             }
         }
     }
@@ -427,7 +432,7 @@ async fn pass_on_frames<R: AsyncRead + Unpin>(
         let received = match reader.read_frame(capacity).await {
             Ok(Frame::Publish(message)) => Received::Message(message),
             Ok(Frame::Control(bytes)) => Received::Packet(bytes),
-            Err(error) => Received::End(error.to_string()),
+            Err(error) => Received::End(error.into()),
         };
         let is_end = matches!(received, Received::End(_));
         // The receiver is gone only when this future is dropped too.

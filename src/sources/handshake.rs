@@ -112,7 +112,9 @@ impl Endpoint {
             Packet::ConnAck(ConnAck::UnsupportedProtocol) => {
                 Err(HandshakeError::UnsupportedProtocol)
             }
-            Packet::ConnAck(ConnAck::Refused(why)) | Packet::Disconnect(why) => {
+            Packet::ConnAck(ConnAck::Refused(why))
+            | Packet::Disconnect(why)
+            | Packet::TakenOver(why) => {
                 Err(HandshakeError::Other(format!("the broker refused the connection: {why}")))
             }
             _ => Err(HandshakeError::Other("the broker did not answer with CONNACK".into())),
@@ -121,7 +123,7 @@ impl Endpoint {
 }
 
 /// Returns whether an error means that the broker closed the connection.
-fn is_end(error: &io::Error) -> bool {
+pub(crate) fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)
 }
 

@@ -2,7 +2,7 @@
 //! so that messages which cannot be stored delay only those of the same Business Object.
 //!
 //! - `run` starts and stops the sessions.
-//! - `reconnect` keeps one session: it connects again after each error. `session` is what it needs.
+//! - `reconnect` keeps one session: it connects again after each error. `session` is what it needs, `lost` the errors.
 //! - `handshake` opens a connection with MQTT 5, or with MQTT 3.1.1 if the broker does not support it. `stream` opens the
 //!   TCP or TLS stream below.
 //! - `connection` runs one connection: it gathers messages, stores them in batches and acknowledges them.
@@ -18,6 +18,7 @@
 mod capacity;
 mod connection;
 mod handshake;
+mod lost;
 mod message_store;
 mod packets;
 mod reader;

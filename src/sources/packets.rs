@@ -23,6 +23,8 @@ const CONNACK_FIRST_BYTE: u8 = 0x20;
 const CONNACK_V311_BYTES: usize = 4;
 /// The reason code of MQTT 5 for a version of the protocol that the broker does not support.
 const UNSUPPORTED_PROTOCOL_VERSION: u8 = 0x84;
+/// The reason code of MQTT 5 for a connection that another client with the same client id replaces.
+const SESSION_TAKEN_OVER: u8 = 0x8E;
 
 /// A version of MQTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +88,8 @@ pub(crate) enum Packet {
     PingResp,
     /// The broker closes the connection, for this reason.
     Disconnect(String),
+    /// The broker closes the connection because another client connected with the same client id.
+    TakenOver(String),
     /// A packet that a client without QoS 2 and without published messages does not get.
     Unexpected,
 }
@@ -339,10 +343,15 @@ fn convert_v5(decoded: Option<(v5::Packet, u32)>) -> Option<Packet> {
             Packet::UnsubAck { packet_id: answer.packet_id, refusals: refusals.collect() }
         }
         v5::Packet::PingResponse => Packet::PingResp,
-        v5::Packet::Disconnect(message) => Packet::Disconnect(describe_reason(
-            u8::from(message.reason_code),
-            message.reason_string.as_deref(),
-        )),
+        v5::Packet::Disconnect(message) => {
+            let code = u8::from(message.reason_code);
+            let why = describe_reason(code, message.reason_string.as_deref());
+            if code == SESSION_TAKEN_OVER {
+                Packet::TakenOver(why)
+            } else {
+                Packet::Disconnect(why)
+            }
+        }
         _ => Packet::Unexpected,
     })
 }

@@ -2,6 +2,7 @@
 use super::{ConnectionState, NotStored, check_connectable};
 use crate::audit::change_event;
 use crate::gateway::Gateway;
+use jiff::{SignedDuration, Timestamp};
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::time::format_rfc3339;
@@ -11,6 +12,9 @@ use penstock_resources::source::{
     self, ConnectionStatus, SourceConnection, SourceSubscription, SourceTest,
 };
 use std::time::Duration;
+
+/// A connection that lasts this long is contested no more: another client retries within it.
+const CONTESTED_TIME: SignedDuration = SignedDuration::from_secs(120);
 
 /// Returns a source as clients see it.
 fn show_source(gateway: &Gateway, name: &str, source: &Source) -> source::Source {
@@ -138,6 +142,9 @@ fn list_warnings(
             "the broker of the source {name:?} lost the session for {object:?}, noticed at {at}; messages may be missing"
         ));
     }
+    if let Some(warning) = warn_of_other_client(name, object, state, Timestamp::now()) {
+        warnings.push(warning);
+    }
     if let Some(granted) = state.shorter_expiry {
         warnings.push(format!(
             "the broker of the source {name:?} keeps the session for {object:?} only {} s without a connection, which is \
@@ -163,6 +170,20 @@ fn list_warnings(
         }
     }
     warnings
+}
+
+/// Returns the warning that another client takes the connection again and again, also while this gateway has it.
+fn warn_of_other_client(
+    name: &str,
+    object: &str,
+    state: &ConnectionState,
+    now: Timestamp,
+) -> Option<String> {
+    let (contested, since) = (state.contested.as_ref()?, state.connected_since?);
+    let message = &contested.message;
+    (now.duration_since(since) < CONTESTED_TIME).then(|| {
+        format!("the source {name:?} lost its last connection for {object:?}, and may lose this one: {message}")
+    })
 }
 
 /// Lists all sources, by name.
@@ -237,7 +258,28 @@ pub async fn test_source(
 mod tests {
     use super::*;
     use crate::sources::ConnectionError;
-    use jiff::Timestamp;
+
+    #[test]
+    fn another_client_with_the_same_id_is_named_also_while_the_source_is_connected() {
+        let since = Timestamp::UNIX_EPOCH;
+        let contested = Some(ConnectionError::now("another client"));
+        let state = ConnectionState {
+            contested,
+            connected_since: Some(since),
+            ..ConnectionState::default()
+        };
+        let warn = |state: &ConnectionState, seconds| {
+            warn_of_other_client(
+                "plant",
+                "Pumps",
+                state,
+                since + SignedDuration::from_secs(seconds),
+            )
+        };
+        assert!(warn(&state, 119).unwrap().contains("another client"));
+        assert_eq!(warn(&state, 121), None);
+        assert_eq!(warn(&ConnectionState { contested: None, ..state }, 0), None);
+    }
 
     #[test]
     fn a_source_that_is_not_read_says_why() {

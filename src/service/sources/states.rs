@@ -98,6 +98,8 @@ pub struct ConnectionState {
     pub session_lost_at: Option<Timestamp>,
     /// How long the broker keeps the session without a connection, if that is shorter than `session-expiry`.
     pub shorter_expiry: Option<Duration>,
+    /// Why another client with the same client id probably took the last connection; `None` if it ended otherwise.
+    pub contested: Option<ConnectionError>,
     /// When the last message was received.
     pub last_message_at: Option<Timestamp>,
     /// The number of messages that wait to be stored.

@@ -69,7 +69,7 @@ fn a_broker_may_close_the_connection_without_a_reason() {
     assert_eq!(bare, Packet::Disconnect("the broker closed the connection".into()));
     let taken = decode(Protocol::V5, &[0xE0, 2, 0x8E, 0]).unwrap();
     let expected = "another client connected with the same client id";
-    assert_eq!(taken, Packet::Disconnect(expected.into()));
+    assert_eq!(taken, Packet::TakenOver(expected.into()));
 }
 
 #[test]

@@ -12,6 +12,8 @@ use tokio::task::JoinHandle;
 const ACCEPTED: &[u8] = &[0x20, 6, 0, 0, 3, 0x13, 0, 2];
 /// SUBACK for the first packet with one topic filter.
 const SUBSCRIBED: &[u8] = &[0x90, 4, 0, 1, 0, 1];
+/// In place of a packet: the broker closes the connection.
+const CLOSE: &[u8] = b"close";
 const PINGREQ: u8 = 0xC0;
 const PINGRESP: &[u8] = &[0xD0, 0];
 
@@ -36,13 +38,16 @@ impl ScriptedBroker {
                 let mut script = script.clone().into_iter();
                 let (mut input, mut answered) = (Vec::new(), 0);
                 // The gateway may close the connection at any time.
-                while stream.read_buf(&mut input).await.is_ok_and(|bytes| bytes > 0) {
+                'open: while stream.read_buf(&mut input).await.is_ok_and(|bytes| bytes > 0) {
                     for (first, _) in split_packets(&input).into_iter().skip(answered) {
                         answered += 1;
                         let answer = match first {
                             PINGREQ => Some(PINGRESP.to_vec()),
                             _ => script.next(),
                         };
+                        if answer.as_deref() == Some(CLOSE) {
+                            break 'open;
+                        }
                         let _ = stream.write_all(&answer.unwrap_or_default()).await;
                     }
                 }
@@ -99,6 +104,23 @@ async fn a_connection_to_a_broker_that_breaks_the_protocol_ends_with_the_reason(
     ] {
         let cause = ScriptedBroker::end_connection(script).await;
         assert!(cause.contains(expected) && cause.len() < 300, "{expected}: {cause}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_client_with_the_same_client_id_is_named() {
+    // DISCONNECT with the reason code 0x8E, and closings without a reason, as brokers of MQTT 3.1.1 do it.
+    let taken_over: &[u8] = &[0xE0, 2, 0x8E, 0];
+    for (end, expected) in [
+        (taken_over, "another client connected with the same client id: \"penstock-test-Pumps\""),
+        (CLOSE, "probably another client uses the client id \"penstock-test-Pumps\""),
+    ] {
+        let broker = ScriptedBroker::start(&[ACCEPTED, end]).await;
+        let store = Arc::new(FakeStore::default());
+        let running = Setup::new(broker.port, &["plant/#"]).run(&store);
+        let is_named = |cause: &String| cause.contains(expected) && cause.contains("gateway-id");
+        store.wait_until(expected, |state| state.causes.iter().any(is_named)).await;
+        running.stop().await;
     }
 }
 

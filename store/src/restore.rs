@@ -248,7 +248,11 @@ impl UnpublishedStore {
 
     /// Gives the store its name. From then on it can be opened.
     pub fn publish(mut self) -> Result<Restored, Error> {
-        files::rename_durably(&self.folder.path, &self.dir.join("journal"), &self.dir)?;
+        let journal = self.dir.join("journal");
+        files::rename_durably(&self.folder.path, &journal, &self.dir).inspect_err(|_| {
+            // It may have the name although the sync failed. Then it would be opened, and no restore could be repeated.
+            let _ = files::rename_durably(&journal, &self.folder.path, &self.dir);
+        })?;
         self.folder.is_kept = true;
         Ok(self.restored)
     }

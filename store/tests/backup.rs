@@ -307,6 +307,38 @@ fn a_restore_interrupted_at_any_operation_is_refused_until_it_is_repeated() {
     assert!(refused > 8, "only {refused} operations: too few for this test");
 }
 
+#[test]
+fn a_restore_that_fails_at_any_operation_leaves_no_store_and_can_be_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir.path().join("store"));
+    for n in 0..10 {
+        commit(&store, n);
+    }
+    let mut bytes = Vec::new();
+    store.write_backup(&mut bytes).unwrap();
+    let (backup, to) = (written(dir.path(), &bytes), dir.path().join("restored"));
+    let expected = jumped(of(&store));
+    let faults = Faults::inject_below(&to);
+    for failure in [Failure::Io, Failure::DiskFull] {
+        for nth in 1.. {
+            faults.fail_nth(nth, failure, false);
+            let restored = restore(&to, &backup, &["counters"]);
+            faults.clear_plan();
+            let failed = faults.first_failure();
+            if restored.is_err() {
+                assert!(!to.join("journal").exists(), "operation {nth}: {failed:?}");
+                restore(&to, &backup, &["counters"]).unwrap();
+            }
+            assert!(of(&open(&to)) == expected, "operation {nth}: {failed:?}");
+            fs::remove_dir_all(&to).unwrap();
+            if failed.is_none() {
+                assert!(nth > 8, "only {nth} operations: too few for this test");
+                break;
+            }
+        }
+    }
+}
+
 struct Failing;
 
 impl Write for Failing {

@@ -10,7 +10,7 @@ use spareval::{AggregateFunctionAccumulator, QueryEvaluator};
 use spargebra::algebra::{AggregateFunction, Expression, Function};
 use std::cmp::Ordering;
 
-/// The beginning of the type of an item of GROUP_CONCAT. It has a blank, so no request can have it.
+/// The beginning of the type of an item of `GROUP_CONCAT`. It has a blank, so no request can have it.
 const ITEM: &str = "penstock item ";
 
 /// Returns the aggregate that replaces one of SPARQL.
@@ -29,7 +29,7 @@ pub(crate) fn find_aggregate(
     Some(AggregateFunction::Custom(aggregate_name(name)))
 }
 
-/// Returns the call that makes an item of GROUP_CONCAT of a term.
+/// Returns the call that makes an item of `GROUP_CONCAT` of a term.
 pub(crate) fn call_item(term: Expression, separator: Option<&str>) -> Expression {
     let separator = Literal::new_simple_literal(separator.unwrap_or(" "));
     let function = Function::Custom(aggregate_name("item"));
@@ -144,7 +144,7 @@ impl AggregateFunctionAccumulator for Average {
     }
 }
 
-/// Returns an item of GROUP_CONCAT: a literal with the text of a term. Its type has what else the term is, and the separator.
+/// Returns an item of `GROUP_CONCAT`: a literal with the text of a term. Its type has what else the term is, and the separator.
 /// So items are equal only if their terms are.
 fn build_item(arguments: &[Term]) -> Option<Term> {
     let [term, Term::Literal(separator)] = arguments else { return None };
@@ -163,7 +163,7 @@ fn build_item(arguments: &[Term]) -> Option<Term> {
     Some(Literal::new_typed_literal(text, datatype).into())
 }
 
-/// GROUP_CONCAT of distinct terms (section 18.5.1.7), which are items. The evaluator's own takes only strings, which are
+/// `GROUP_CONCAT` of distinct terms (section 18.5.1.7), which are items. The evaluator's own takes only strings, which are
 /// equal for different terms.
 #[derive(Default)]
 struct Joined {

@@ -109,7 +109,9 @@ fn a_restored_export_whose_file_is_damaged_is_replaced_like_a_missing_one() {
         .collect();
     let spool = fixture.exporter.spool_folder().to_owned();
     let file_of = |id: &str| spool.join(format!("{id}.json"));
-    damaged.iter().for_each(|entry| fs::write(file_of(&entry.id), "{").unwrap());
+    for entry in &damaged {
+        fs::write(file_of(&entry.id), "{").unwrap();
+    }
     let mut fixture = fixture.restart();
     for _ in 0..2 {
         assert_eq!(lost::replace_all(&fixture.exporter.inner).unwrap(), Outcome::Replaced);

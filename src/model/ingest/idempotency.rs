@@ -155,39 +155,31 @@ impl IdempotencyKey {
         let kept = StoredAnswer { body: self.body.clone(), at, sequence, answer };
         put_answer(transaction, self.order, self.scope, &kept)?;
         for _ in 0..MAX_REMOVALS {
-            let Some((order, sequence, scope)) = self.find_excess(transaction, limits)? else {
-                break;
-            };
-            ANSWERS.delete(transaction, scope)?;
-            order.remove(transaction, sequence)?;
+            let Some(excess) = self.find_excess(transaction, limits)? else { break };
+            ANSWERS.delete(transaction, excess.scope)?;
+            excess.order.remove(transaction, excess.sequence)?;
         }
         Ok(())
     }
 
-    /// Returns the next answer to remove: its order, its sequence there and its digest. `None` if all fit.
-    fn find_excess(
-        &self,
-        read: &impl Read,
-        limits: &Limits,
-    ) -> Result<Option<(&'static AnswerOrder, u64, [u8; 32])>, Error> {
+    /// Returns the next answer to remove, or `None` if all fit.
+    fn find_excess(&self, read: &impl Read, limits: &Limits) -> Result<Option<KeptAnswer>, Error> {
         let (requests, request_bytes) = REQUEST_ORDER.read_totals(read)?;
         let (chunks, chunk_bytes) = CHUNK_ORDER.read_totals(read)?;
         let is_too_many = requests > limits.idempotency_keys as u64;
         let is_too_large = request_bytes.saturating_add(chunk_bytes) > limits.idempotency_bytes
             && requests.saturating_add(chunks) > 1;
-        let oldest = |order: &'static AnswerOrder| -> Result<_, Error> {
-            Ok(order.read_oldest(read)?.map(|(sequence, (at, scope))| (order, sequence, at, scope)))
-        };
-        let request = oldest(&REQUEST_ORDER)?;
-        let found = match oldest(&CHUNK_ORDER)? {
-            Some(chunk) if !is_too_many && request.is_none_or(|request| chunk.1 < request.1) => {
+        let request = KeptAnswer::oldest_of(read, &REQUEST_ORDER)?;
+        let oldest = match KeptAnswer::oldest_of(read, &CHUNK_ORDER)? {
+            Some(chunk)
+                if !is_too_many
+                    && request.as_ref().is_none_or(|request| chunk.sequence < request.sequence) =>
+            {
                 Some(chunk)
             }
             _ => request,
         };
-        Ok(found
-            .filter(|(_, _, at, _)| is_too_many || is_too_large || self.has_expired(*at))
-            .map(|(order, sequence, _, scope)| (order, sequence, scope)))
+        Ok(oldest.filter(|oldest| is_too_many || is_too_large || self.has_expired(oldest.at)))
     }
 
     fn has_expired(&self, at: u64) -> bool {
@@ -246,6 +238,21 @@ pub(crate) fn rewrite_stored_answer(
     order.remove(transaction, stored.sequence)?;
     put_answer(transaction, order, scope, &stored)?;
     Ok(true)
+}
+
+/// An entry of an order.
+struct KeptAnswer {
+    order: &'static AnswerOrder,
+    sequence: u64,
+    at: u64,
+    scope: [u8; 32],
+}
+
+impl KeptAnswer {
+    fn oldest_of(read: &impl Read, order: &'static AnswerOrder) -> Result<Option<Self>, Error> {
+        let oldest = order.read_oldest(read)?;
+        Ok(oldest.map(|(sequence, (at, scope))| Self { order, sequence, at, scope }))
+    }
 }
 
 /// Returns the order that has the answer of this sequence.

@@ -354,7 +354,7 @@ mod tests {
                 account_count: 0,
             };
             let put = |change: &mut Transaction<'_>| RESTORED.put(change, DOCUMENT_KEY, &state);
-            store.transact::<_, penstock_store::Error>(put).unwrap();
+            store.transact::<_, Error>(put).unwrap();
             // A clock that is wrong itself corrects nothing.
             correct_time(&store, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(read_state(&store).unwrap().unwrap().at, at);

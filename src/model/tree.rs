@@ -23,7 +23,8 @@ const MAX_LEVELS: usize = 3;
 const MAX_NESTED: usize = 300;
 /// The maximum number of elements of an array that are read to order them by time.
 const MAX_ORDERED: usize = 10_000;
-/// The maximum number of members of maps that are read to know which ones the view shows.
+/// The maximum number of members of maps that are read to know which ones the view shows, and of one map. So many more are read
+/// as windows of maps that are not read as a whole.
 const MAX_MEMBERS: usize = if cfg!(test) { 30 } else { 10_000 };
 /// The maximum number of bytes of all values that are read.
 const MAX_VALUE_BYTES: usize = 1 << 20;
@@ -66,8 +67,8 @@ pub struct TreeField {
     pub values: Vec<TreeValue>,
     /// The index of the first of them among all values.
     pub first: usize,
-    /// The number of elements that the values cover. Of a map with too many members, these are also those that the view leaves
-    /// out, which are no values.
+    /// The number of elements that the values cover. Of a map with too many members for any page, these are also those that the
+    /// view leaves out, which are no values.
     pub covered: usize,
     /// The number of all values that the field shows; of a map with too many members, of all that are stored.
     pub total: usize,
@@ -119,6 +120,7 @@ pub fn read_tree(
         nested_left: MAX_NESTED,
         ordered_left: MAX_ORDERED,
         members_left: MAX_MEMBERS,
+        windowed_left: MAX_MEMBERS,
         bytes_left: MAX_VALUE_BYTES,
     };
     reader.read_object(shape, &NestingPath { uri, above: None }, &quads, window)
@@ -137,22 +139,26 @@ struct TreeReader<'r, R> {
     ordered_left: usize,
     /// How many members of maps may still be read to know whether they are shown.
     members_left: usize,
+    /// How many members of maps that are not read as a whole may still be read.
+    windowed_left: usize,
     /// How many bytes of values may still be read.
     bytes_left: usize,
 }
 
-/// The members of a map that a page reads, because there are too many to read all of them.
+/// A map of which a page reads only some members, because there are too many to read all of them.
 struct MapWindow<'q> {
-    members: Vec<NamedNodeRef<'q>>,
+    /// The members that are read, if indexes count all stored ones. Of a map that can be read on a page of its own, they count
+    /// only those that the view shows.
+    counted: Vec<NamedNodeRef<'q>>,
     /// The number of all members.
     total: usize,
 }
 
 impl MapWindow<'_> {
-    /// Returns how many members are before this one; without it, of all.
+    /// Returns how many of the counted members are before this one; without it, how many there are.
     fn count_before(&self, next: Option<NamedNodeRef<'_>>) -> usize {
-        let place = next.and_then(|next| self.members.iter().position(|member| *member == next));
-        place.unwrap_or(self.members.len())
+        let place = next.and_then(|next| self.counted.iter().position(|member| *member == next));
+        place.unwrap_or(self.counted.len())
     }
 }
 
@@ -293,13 +299,17 @@ impl<R: Read> TreeReader<'_, R> {
             self.members_left = left;
             return None;
         }
+        let count = count.min(self.windowed_left);
         let members: Vec<_> = iris.iter().copied().skip(from).take(count).collect();
+        self.windowed_left -= members.len();
         iris.clone_from(&members);
         notes.push(
             "More members are stored than a page reads, so their number includes those that the view leaves out."
                 .to_owned(),
         );
-        Some(MapWindow { members, total })
+        // Whether other maps were read before must not change what an index means on the next page.
+        let counted = if total > MAX_MEMBERS { members } else { Vec::new() };
+        Some(MapWindow { counted, total })
     }
 
     /// Retains the members that a map shows. The notes say which ones it leaves out, except those that the reader may not see.

@@ -126,6 +126,7 @@ fn long_texts_are_cut_and_a_page_has_a_limited_size() {
         nested_left: MAX_NESTED,
         ordered_left: MAX_ORDERED,
         members_left: MAX_MEMBERS,
+        windowed_left: MAX_MEMBERS,
         bytes_left: 500,
     };
     assert!(reader.take_bytes(450) && !reader.take_bytes(1), "the first one always fits");
@@ -180,4 +181,55 @@ fn windows_have_all_members_of_a_map_that_is_too_large_to_be_read() {
     let last = read(&fixture, Some(("levels", 30))).remove(0);
     assert_eq!((last.total, last.covered, last.values.len()), (41, 11, 10));
     assert!(last.notes[1].contains("<zzz:w> is a member of the map without a value"), "{last:?}");
+}
+
+#[test]
+fn other_maps_on_the_first_page_do_not_change_what_the_next_one_has() {
+    let mapping = "
+type: object
+path: Pump:.
+fields:
+  first: {type: map, path: <urn:first>/First:., key: {path: <urn:code>}, elements: {type: number, path: <urn:value>}}
+  levels: {type: map, path: <urn:level>/Level:., key: {path: <urn:code>}, elements: {type: number, path: <urn:value>}}
+";
+    let fixture = Fixture::new(compile(mapping).unwrap().root);
+    let members: Vec<String> = (0..25).map(|level| format!("\"{level}\": 1")).collect();
+    let members = members.join(",");
+    let object = format!(r#"{{"uri": "{URI}", "first": {{{members}}}, "levels": {{{members}}}}}"#);
+    fixture.send(Mode::Add, &object).unwrap();
+    // The view leaves it out, and its URI comes first.
+    let link = NamedNode::new_unchecked("a:w");
+    insert_quad(&fixture.store, URI, "urn:level", link, "http://x/Pump/");
+    let name = Term::new_simple_literal("C");
+    insert_quad(&fixture.store, "a:w", "urn:code", name, "http://x/Level/");
+    let [first, levels]: [TreeField; 2] = read(&fixture, None).try_into().unwrap();
+    assert_eq!((first.total, first.covered, first.values.len()), (25, 20, 20));
+    assert_eq!((levels.total, levels.covered, levels.values.len()), (26, 19, 19));
+    let rest = read(&fixture, Some(("levels", levels.covered))).remove(0);
+    assert_eq!((rest.total, rest.covered), (25, 6));
+    let all: BTreeSet<&str> = texts(&levels).into_iter().chain(texts(&rest)).collect();
+    assert_eq!(all.len(), 25);
+}
+
+#[test]
+fn a_page_reads_few_members_of_many_maps() {
+    let fields: Vec<String> = (0..4)
+        .map(|map| {
+            format!(
+                "  m{map}: {{type: map, path: <urn:m{map}>/M{map}:., key: {{path: <urn:code>}}, elements: {{type: number, path: <urn:value>}}}}\n"
+            )
+        })
+        .collect();
+    let mapping = format!("type: object\npath: Pump:.\nfields:\n{}", fields.concat());
+    let fixture = Fixture::new(compile(&mapping).unwrap().root);
+    let members: Vec<String> = (0..31).map(|level| format!("\"{level}\": 1")).collect();
+    let maps: Vec<String> =
+        (0..4).map(|map| format!("\"m{map}\": {{{}}}", members.join(","))).collect();
+    let object = format!(r#"{{"uri": "{URI}", {}}}"#, maps.join(","));
+    fixture.send(Mode::Add, &object).unwrap();
+    let read_counts = |fields: &[TreeField]| -> Vec<(usize, usize)> {
+        fields.iter().map(|field| (field.covered, field.total)).collect()
+    };
+    assert_eq!(read_counts(&read(&fixture, None)), [(20, 31), (10, 31), (0, 31), (0, 31)]);
+    assert_eq!(read_counts(&read(&fixture, Some(("m3", 0)))), [(20, 31)]);
 }

@@ -421,6 +421,24 @@ fn nested_objects_have_their_own_namespaces() {
 }
 
 #[test]
+fn very_many_nested_objects_share_a_namespace_of_the_business_object() {
+    let fields: Vec<String> = (0..950).map(|n| format!("\"f{n}\": {{\"n\": 1}}")).collect();
+    let derived = of(&format!("{{{}}}", fields.join(",")));
+    let mapping = mapping::compile(&derived.config).unwrap();
+    let namespaces = mapping.namespaces();
+    assert_eq!(namespaces.len(), 900);
+    assert_eq!((namespaces[898], namespaces[899]), ("PumpF897", "PumpPart"));
+    // Names have a limited length, so those of the objects of a long name have only numbers.
+    let long = "Pump ".repeat(20);
+    let names = MappingNames { business_object: &long, vocabulary: VOCABULARY };
+    let samples = read_samples(r#"{"motor": {"n": 1}}"#, 128).unwrap();
+    let derived = derive_mapping(names, &samples.objects).unwrap();
+    let root = "Pump".repeat(15);
+    let mapping = mapping::compile(&derived.config).unwrap();
+    assert_eq!(mapping.namespaces(), [root.clone(), format!("{root}2")]);
+}
+
+#[test]
 fn nested_objects_are_not_in_the_namespace_of_another_business_object() {
     let names = MappingNames { business_object: "Motor", vocabulary: VOCABULARY };
     let samples = read_samples(r#"{"pump": {"n": 1}, "parts": [{"n": 1}]}"#, 128).unwrap();

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 const MAX_FIELD_NAME_CHARACTERS: usize = 256;
 /// The maximum length in characters of a derived namespace name, before a number.
 const MAX_DERIVED_NAMESPACE_CHARACTERS: usize = 60;
-/// The maximum number of derived namespaces. All further objects share the namespace `Part`.
+/// The maximum number of derived namespaces. All further objects share the last one.
 const MAX_DERIVED_NAMESPACES: usize = 900;
 /// The names of fields that hold the name of an object, the most obvious one first.
 const LABEL_NAMES: [&str; 4] = ["label", "name", "displayName", "title"];
@@ -29,6 +29,8 @@ pub(super) struct MappingWriter<'v> {
     notes: Vec<DerivationNote>,
     /// The names of the namespaces so far.
     namespaces: HashSet<String>,
+    /// The last namespace.
+    shared_namespace: Option<String>,
 }
 
 /// Where a definition is.
@@ -66,7 +68,13 @@ impl<'n> Link<'n> {
 
 impl<'v> MappingWriter<'v> {
     pub(super) fn new(names: MappingNames<'v>) -> Self {
-        Self { names, out: String::new(), notes: Vec::new(), namespaces: HashSet::new() }
+        Self {
+            names,
+            out: String::new(),
+            notes: Vec::new(),
+            namespaces: HashSet::new(),
+            shared_namespace: None,
+        }
     }
 
     /// Returns the mapping as YAML, and the notes.
@@ -321,19 +329,22 @@ impl<'v> MappingWriter<'v> {
     /// Returns the name of a new namespace, named after the Business Object and the path of a field. With only the name of the
     /// field, it could be the namespace of another Business Object, which would have these objects too.
     fn reserve_namespace(&mut self, field: &str) -> String {
+        if let Some(shared) = &self.shared_namespace {
+            return shared.clone();
+        }
+        let is_last = self.namespaces.len() + 1 >= MAX_DERIVED_NAMESPACES;
+        let field = if is_last { "part" } else { field };
         let is_other = |c: char| !c.is_alphanumeric() || is_deceptive(c);
         let path = format!("{} {field}", self.names.business_object);
         let words = path.split(is_other).filter(|word| !word.is_empty());
         let pascal: String =
             words.flat_map(capitalize).take(MAX_DERIVED_NAMESPACE_CHARACTERS).collect();
         let pascal = if pascal.is_empty() { "Object".to_owned() } else { pascal };
-        if self.namespaces.len() >= MAX_DERIVED_NAMESPACES {
-            return "Part".to_owned();
-        }
         let numbered = (2..).map(|n| format!("{pascal}{n}"));
         let mut all = std::iter::once(pascal.clone()).chain(numbered);
         let free = all.find(|name| !self.namespaces.contains(name)).unwrap_or_default();
         self.namespaces.insert(free.clone());
+        self.shared_namespace = is_last.then(|| free.clone());
         free
     }
 

@@ -417,7 +417,7 @@ fn nested_objects_have_their_own_namespaces() {
     // A letter that no name of a namespace may have.
     let derived = of("{\"\u{115f}\": {\"a\": 1}}");
     let mapping = mapping::compile(&derived.config).unwrap();
-    assert_eq!(mapping.namespaces(), ["Pump", "Pump2"]);
+    assert_eq!(mapping.namespaces(), ["Pump", "PumpObject"]);
 }
 
 #[test]

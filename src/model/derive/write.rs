@@ -333,8 +333,13 @@ impl<'v> MappingWriter<'v> {
             return shared.clone();
         }
         let is_last = self.namespaces.len() + 1 >= MAX_DERIVED_NAMESPACES;
-        let field = if is_last { "part" } else { field };
         let is_other = |c: char| !c.is_alphanumeric() || is_deceptive(c);
+        let field = match field {
+            _ if is_last => "part",
+            // With only a number, it could be the namespace of a Business Object too.
+            field if !field.is_empty() && field.chars().all(is_other) => "object",
+            field => field,
+        };
         let path = format!("{} {field}", self.names.business_object);
         let words = path.split(is_other).filter(|word| !word.is_empty());
         let pascal: String =

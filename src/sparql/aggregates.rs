@@ -145,14 +145,15 @@ impl AggregateFunctionAccumulator for Average {
 }
 
 /// Returns an item of `GROUP_CONCAT`: a literal with the text of a term. Its type has what else the term is, and the separator.
-/// So items are equal only if their terms are.
+/// So items are equal only if their terms are. The evaluator keeps each item, so the type of the most frequent terms is short.
 fn build_item(arguments: &[Term]) -> Option<Term> {
     let [term, Term::Literal(separator)] = arguments else { return None };
     let (text, kind) = match restore_form(term.clone()) {
-        Term::NamedNode(node) => (node.into_string(), String::new()),
+        Term::NamedNode(node) => (node.into_string(), "<".to_owned()),
         Term::Literal(literal) => {
             let kind = match literal.language() {
                 Some(language) => format!("@{language}"),
+                None if literal.datatype() == xsd::STRING => String::new(),
                 None => literal.datatype().as_str().to_owned(),
             };
             (literal.value().to_owned(), kind)

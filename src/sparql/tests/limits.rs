@@ -36,6 +36,7 @@ fn a_request_ends_at_each_limit() {
     for text in [
         "SELECT * { ?a ?p ?b . ?c :next ?d } ORDER BY ?b ?d".to_owned(),
         "SELECT (GROUP_CONCAT(?n; separator=?x) AS ?all) { ?a :name ?n . ?b :name ?m . ?c :line ?d }".replace("separator=?x", "separator='----------'"),
+        "SELECT (GROUP_CONCAT(DISTINCT CONCAT(STR(?a), STR(?b))) AS ?all) { ?a :name ?n . ?b :name ?m }".to_owned(),
         "SELECT DISTINCT ?a ?b { ?a :name ?n . ?b :name ?m }".to_owned(),
         format!("SELECT ?z {{ BIND('0123456789' AS ?v0) {} }}", doublings.join(" ")),
         "SELECT ?z { BIND(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE('aaaaaaaaaaaaaaaa','a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa') AS ?z) }".to_owned(),

@@ -334,4 +334,14 @@ async fn a_list_is_saved_on_its_page_and_the_menu_leads_to_it() {
     ]);
     let page = ada.page(&list).await;
     assert!(!page.contains("<details open>") && !page.contains("value=\"true\" checked"));
+    // It is saved without what was in the address, also if that of an earlier attempt comes back.
+    let fields = [("name", "Feeds 2"), ("businessObject", id), ("address", "unsavedName=a")];
+    let saved = ada.form("/admin/views", &fields).await.expect(303);
+    let saved = saved.header("location").to_owned();
+    assert!(saved.starts_with(&format!("{list}?view=")) && !saved.contains("unsaved"), "{saved}");
+    let long = "x".repeat(100_000);
+    let fields = [("name", long.as_str()), ("businessObject", id), ("address", "unsavedName=a")];
+    let back = ada.form("/admin/views", &fields).await.expect(303);
+    let back = back.header("location").to_owned();
+    assert_eq!(back, format!("{list}?unsavedName={}", "x".repeat(200)));
 }

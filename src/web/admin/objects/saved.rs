@@ -20,6 +20,9 @@ use penstock_service::views::{create_view, find_view, may_change_view};
 use salvo::{Depot, handler};
 use serde_json::json;
 
+/// The maximum number of characters of an unsaved name in an address, which has a limited length. A saved one has fewer.
+const MAX_UNSAVED_NAME_CHARS: usize = 200;
+
 /// What the page says of a saved view.
 pub(super) struct ShownView {
     pub(super) name: String,
@@ -55,7 +58,8 @@ impl UnsavedView {
     /// Adds what a form had to the parameters of its page.
     fn add_to(form: &Form, pairs: &mut Vec<Pair>) {
         pairs.retain(|(name, _)| name != UNSAVED_NAME && name != UNSAVED_SHARED);
-        pairs.push((UNSAVED_NAME.to_owned(), form.text("name")));
+        let name = form.text("name").chars().take(MAX_UNSAVED_NAME_CHARS).collect();
+        pairs.push((UNSAVED_NAME.to_owned(), name));
         if form.is_ticked("shared") {
             pairs.push((UNSAVED_SHARED.to_owned(), "true".to_owned()));
         }

@@ -304,7 +304,7 @@ impl<R: Read> TreeReader<'_, R> {
         self.windowed_left -= members.len();
         iris.clone_from(&members);
         notes.push(
-            "More members are stored than a page reads, so their number includes those that the view leaves out."
+            "More members are stored than a page reads. They are ordered by URI, and their number includes those that the view leaves out."
                 .to_owned(),
         );
         // Whether other maps were read before must not change what an index means on the next page.

@@ -18,6 +18,7 @@ fn expressions_see_literals_as_they_are_stored() {
             "STR(?v)",
             "CONCAT(STR(?v), '')",
             "GROUP_CONCAT(?v)",
+            "GROUP_CONCAT(DISTINCT ?v)",
             "MIN(?v)",
             "MAX(?v)",
             "SAMPLE(?v)",

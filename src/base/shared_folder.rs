@@ -5,7 +5,7 @@
 //! nobody can predict. Only the root may be a link: the operator chose it.
 use crate::files;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, fstat, mkdirat, openat, renameat,
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, fstat, linkat, mkdirat, openat, renameat,
     renameat_with, unlinkat,
 };
 use rustix::io::Errno;
@@ -176,7 +176,8 @@ impl SharedFolder {
     pub fn remove_abandoned_files(&self, stem: &str) -> io::Result<()> {
         self.remove_temporary_files_if(stem, |name| {
             let Ok(Some(file)) = self.open_file(name) else { return false };
-            file.try_lock().is_ok()
+            // A file that is open for reading gets no other lock on NFS.
+            file.try_lock_shared().is_ok()
         })
     }
 
@@ -190,10 +191,10 @@ impl SharedFolder {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             let random = beginning.len()..name.len().saturating_sub(TEMPORARY_EXTENSION.len());
-            // With a dot, it belongs to a longer stem.
+            // Otherwise it belongs to a longer stem, or to another program.
             let is_temporary = name.starts_with(beginning.as_bytes())
                 && name.ends_with(TEMPORARY_EXTENSION.as_bytes())
-                && !name.get(random).unwrap_or_default().contains(&b'.');
+                && name.get(random).unwrap_or_default().iter().all(u8::is_ascii_hexdigit);
             let name = Path::new(OsStr::from_bytes(name));
             if is_temporary && is_removed(name) {
                 // If it is a folder or another process removed it, there is nothing to do.
@@ -238,26 +239,35 @@ impl TemporaryFile<'_> {
         }
         self.folder.sync()
     }
-}
 
-impl TemporaryFile<'_> {
     /// As [`Self::rename_synced`], but replaces no file.
     ///
     /// # Errors
-    /// `ErrorKind::AlreadyExists` if the final name is taken, where the file system can tell.
+    /// `ErrorKind::AlreadyExists` if the final name is taken. A file system that can neither rename so nor link files
+    /// cannot tell.
     pub fn rename_new_synced(mut self, name: &Path) -> io::Result<()> {
         if let Some(temporary) = &self.name {
             let folder = &self.folder.folder;
             match renameat_with(folder, temporary, folder, name, RenameFlags::NOREPLACE) {
-                // Some network file systems cannot do it.
+                // NFS and others cannot do it.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                    renameat(folder, temporary, folder, name)?;
+                    rename_with_link(folder, temporary, name)?;
                 }
                 renamed => renamed?,
             }
             self.name = None;
         }
         self.folder.sync()
+    }
+}
+
+/// Renames a file by a link, which replaces nothing.
+fn rename_with_link(folder: &File, temporary: &str, name: &Path) -> rustix::io::Result<()> {
+    match linkat(folder, temporary, folder, name, AtFlags::empty()) {
+        Ok(()) => unlinkat(folder, temporary, AtFlags::empty()),
+        Err(Errno::EXIST) => Err(Errno::EXIST),
+        // The file system has no links either.
+        Err(_) => renameat(folder, temporary, folder, name),
     }
 }
 
@@ -372,15 +382,30 @@ mod tests {
     fn only_files_that_no_process_writes_are_abandoned() {
         let dir = tempfile::tempdir().unwrap();
         let folder = SharedFolder::create_root(dir.path()).unwrap();
-        for name in [".one.0123.part", ".one.zst.0123.part"] {
+        let others = [".one.zst.0123.part", ".one.download.part"];
+        for name in [".one.0123.part"].iter().chain(&others) {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
         let written = folder.create_private_temporary("one").unwrap();
         folder.remove_abandoned_files("one").unwrap();
         assert!(!dir.path().join(".one.0123.part").exists());
-        assert!(dir.path().join(".one.zst.0123.part").exists());
+        assert!(others.iter().all(|name| dir.path().join(name).exists()));
         written.rename_new_synced(Path::new("one")).unwrap();
         let mode = std::fs::metadata(dir.path().join("one")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_link_gives_a_file_its_name_and_replaces_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = SharedFolder::create_root(dir.path()).unwrap();
+        std::fs::write(dir.path().join("new"), "new").unwrap();
+        std::fs::write(dir.path().join("old"), "old").unwrap();
+        let taken = rename_with_link(&folder.folder, "new", Path::new("old")).unwrap_err();
+        assert_eq!(taken, Errno::EXIST);
+        assert_eq!(std::fs::read(dir.path().join("old")).unwrap(), b"old");
+        rename_with_link(&folder.folder, "new", Path::new("named")).unwrap();
+        assert_eq!(std::fs::read(dir.path().join("named")).unwrap(), b"new");
+        assert!(!dir.path().join("new").exists());
     }
 }

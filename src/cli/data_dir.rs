@@ -79,9 +79,12 @@ pub(super) fn write_new_file<T>(
         }
         _ => failed(error),
     };
-    // A link that leads nowhere exists too.
-    if fs::symlink_metadata(path).is_ok() {
-        return Err(not_created(Errno::EEXIST.into()));
+    // An error of the name is reported before anything is written.
+    match fs::symlink_metadata(path) {
+        // A link that leads nowhere exists too.
+        Ok(_) => return Err(not_created(Errno::EEXIST.into())),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        Err(_) => {}
     }
     let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
     let name = name.ok_or_else(|| failed(Errno::EISDIR.into()))?;

@@ -68,6 +68,17 @@ fn a_backup_whose_file_cannot_be_written_names_it_and_is_logged_as_sent_only() {
     service.stop();
 }
 
+#[test]
+fn a_backup_whose_name_is_too_long_is_refused_before_it_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let service = serve(dir, "data");
+    let key = create_key(dir, DATA, "cli", "Admin");
+    run(dir, &["backup", &"x".repeat(256), DATA]).fails(1, "File name too long");
+    assert!(data_events(&service, &key).is_empty());
+    service.stop();
+}
+
 /// Runs a command that the kernel kills at its first write to a file.
 fn kill_at_first_write(dir: &Path, arguments: &[&str]) {
     let limited = r#"ulimit -f 0; exec /usr/bin/env --default-signal=XFSZ "$0" "$@""#;

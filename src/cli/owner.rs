@@ -1,8 +1,5 @@
 //! Checks the owner of the data directory, and acts as that user.
-use nix::unistd::{
-    Gid, Uid, User, getegid, geteuid, setegid, seteuid, setgid, setgroups, setresgid, setresuid,
-    setuid,
-};
+use nix::unistd::{Gid, Uid, User, getegid, geteuid, setegid, seteuid, setgid, setgroups, setuid};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 
@@ -86,11 +83,8 @@ pub(super) fn become_owner(dir: &Path) -> Result<(), String> {
 /// # Errors
 /// As [`become_owner`].
 pub(super) fn act_as_owner(dir: &Path) -> Result<(), String> {
-    let (root, root_group) = (Uid::from_raw(0), Gid::from_raw(0));
-    change_to_owner(dir, |user, group| {
-        // The kernel lets a process change to its saved user.
-        setresgid(group, group, root_group).and_then(|()| setresuid(user, user, root))
-    })
+    // The real user stays root, so that the owner can neither stop nor end the process.
+    change_to_owner(dir, |user, group| setegid(group).and_then(|()| seteuid(user)))
 }
 
 fn change_to_owner(

@@ -4,11 +4,11 @@ use super::{Result, Run};
 use crate::definitions::StoredKind as _;
 use penstock_base::error::ErrorClass;
 use penstock_base::managed::{ManagedDefinition, forget_managed, list_managed};
-use penstock_model::namespace;
+use penstock_model::namespace::{self, Namespace};
 use penstock_resources::definitions::{
     AppliedDefinition, ApplyAction, DefinitionId, DefinitionKind,
 };
-use penstock_resources::namespace::DefinedNamespace;
+use penstock_resources::namespace::{DefinedNamespace, Generator};
 use penstock_store::{Read, Transaction};
 use std::collections::BTreeSet;
 
@@ -84,10 +84,11 @@ impl Run<'_> {
         resources: &[Resource<'_>],
     ) -> Result<bool> {
         let Some(there) = namespace::get(read, &record.name)? else { return Ok(false) };
+        let prefix = there.identifier_prefix();
         let takes_base = |new: &DefinedNamespace| {
-            let default_base = || self.gateway.catalogue.default_base(&new.name);
-            let base = new.uri_base.clone().unwrap_or_else(default_base);
-            new.name != there.name && base == there.uri_base
+            let base = self.gateway.catalogue.default_base(&new.name);
+            let new = Namespace::from_definition(new.clone(), base, Generator::default());
+            new.name != there.name && new.identifier_prefix() == prefix
         };
         let mut is_taken = false;
         for resource in resources {

@@ -170,6 +170,12 @@ fn a_namespace_can_take_the_base_of_a_pruned_one_without_data() {
         "deleted Namespace \"Valve\"",
     ];
     assert_eq!(actions(&report), expected);
+    // Another spelling of the base gives the same identifiers.
+    let pipe = VALVES.replace("name: Valve", "name: Pipe").replace("/Valve/", "/Valve");
+    let report = apply_and_prune(&gateway, &files(&[("n.yaml", &pipe)]));
+    assert_eq!(actions(&report), ["created Namespace \"Pipe\"", "deleted Namespace \"Tube\""]);
+    let report = apply_and_prune(&gateway, &renamed);
+    assert_eq!(actions(&report), ["created Namespace \"Tube\"", "deleted Namespace \"Pipe\""]);
 
     // One with data stays, and so does everything else.
     let tubes = object("One", "a").replace("Valve:", "Tube:");

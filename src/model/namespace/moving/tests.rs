@@ -274,14 +274,28 @@ fn counters_continue_and_the_old_base_issues_no_number_again() {
 
 #[test]
 fn a_repeated_request_gets_its_answer_with_the_new_uri() {
-    let (plant, _) = Plant::new().move_to("Pump", NEW);
+    let plant = Plant::new();
+    let (pumps, watch) = (plant.get("Pumps"), plant.catalogue.watch().clone());
+    let chunk = Body::Lines { text: b"{\"name\": \"new\"}\n", first: 1, line_numbers: &[1] };
+    let mut request = local_request(&watch, &pumps, Mode::Add, chunk);
+    request.idempotency_key = Some("stream");
+    plant.run(&request);
+    let (plant, _) = plant.move_to("Pump", NEW);
     let pump = json!({"name": format!("pump 3 of {OLD}1"), "feeds": format!("{OLD}1"), "motor": {"power": 3}});
     assert_eq!(plant.ingest("Pumps", Some("key-3"), &pump), format!("{NEW}3"));
-    let sums = plant.store.read().read_document("bounded-sums", b"idempotency-order").unwrap();
+    // A chunk is still one, and no request.
+    let sums = ["idempotency-order", "idempotency-chunks"].map(|order| {
+        let sums = plant.store.read().read_document("bounded-sums", order.as_bytes()).unwrap();
+        let sums: [u8; 16] = sums.unwrap().try_into().unwrap();
+        let (entries, bytes) = sums.split_at(8);
+        [entries, bytes].map(|sum| u64::from_be_bytes(sum.try_into().unwrap()))
+    });
     let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
     let answers = plant.store.read().read_documents("idempotency", range).unwrap();
     let bytes: u64 = answers.iter().map(|(_, answer)| answer.len() as u64).sum();
-    assert_eq!(sums.unwrap(), [10_u64.to_be_bytes(), bytes.to_be_bytes()].concat());
+    let [[requests, request_bytes], [chunks, chunk_bytes]] = sums;
+    assert_eq!((requests, chunks), (10, 1));
+    assert_eq!(request_bytes + chunk_bytes, bytes);
 }
 
 #[test]

@@ -155,8 +155,8 @@ impl BackupFolder {
                 ),
             ));
         }
-        let state = serde_json::from_slice(&bytes).map(Some);
-        Ok(state.map_err(|error| {
+        let state = serde_json::from_slice::<LocalState>(&bytes);
+        Ok(state.map(|state| Some(state.convert_hole())).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             format!("backup/{name} is damaged at line {line}, column {column}")
         }))

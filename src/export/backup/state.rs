@@ -2,7 +2,7 @@
 //! more to send.
 use super::chain::Checksum;
 use super::head::{BaseEntry, Head, LastFrame, PreviousEra};
-use super::holes::Holes;
+use super::holes::{Hole, Holes};
 use super::secrecy::HeadSecret;
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +76,9 @@ pub(super) struct LocalState {
     pub(super) take_over: bool,
     /// The commits that are in no backup one by one.
     pub(super) holes: Holes,
+    /// The newest of them, in a state of before all were kept. [`Self::convert_hole`] moves it.
+    #[serde(skip_serializing)]
+    pub(super) hole: Option<Hole>,
     /// Why the state and its copy cannot be used, if so. Then nothing else here is known: not even whether another machine
     /// has taken over. It is never stored, because the damaged files say it until the operator takes over.
     #[serde(skip)]
@@ -128,12 +131,21 @@ impl Default for LocalState {
             copy: false,
             take_over: false,
             holes: Holes::default(),
+            hole: None,
             lost: None,
         }
     }
 }
 
 impl LocalState {
+    /// Returns a state that was read in the form of this version.
+    pub(super) fn convert_hole(mut self) -> Self {
+        if let Some(hole) = self.hole.take() {
+            self.holes.add(hole);
+        }
+        self
+    }
+
     /// Returns why the exports, sources and webhooks of this gateway stand still, if they do.
     pub(super) fn hold_reason(&self) -> Option<String> {
         if self.copy {
@@ -247,6 +259,23 @@ mod tests {
     use crate::backup::secrecy::BackupKey;
     use penstock_base::error::ErrorClass;
     use penstock_store::Format;
+
+    #[test]
+    fn the_hole_of_an_earlier_state_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = BackupFolder::of(dir.path());
+        folder.prepare().unwrap();
+        let mut expected = LocalState::default();
+        for hole in ["null", r#"{"from":3,"to":9}"#] {
+            let text = format!(r#"{{"version":1,"highestNumber":0,"hole":{hole}}}"#);
+            std::fs::write(folder.path.join("state.json"), text).unwrap();
+            assert_eq!(folder.read_state().unwrap(), expected);
+            expected.holes.add(Hole { from: 3, to: 9 });
+        }
+        let state = folder.read_state().unwrap();
+        folder.write_state(&state).unwrap();
+        assert_eq!(folder.read_state().unwrap(), state);
+    }
 
     #[test]
     fn the_state_comes_back() {

@@ -1,12 +1,13 @@
 //! Why connections were lost, and whether another client with the same client id takes them again and again.
 use crate::handshake::is_end;
+use crate::packets::Protocol;
 use crate::reader::ReadError;
 use std::time::Duration;
 
 /// A connection that lasted this long was a success, so that the next failure is the first one again.
 const STABLE_CONNECTION: Duration = Duration::from_secs(5);
 /// After so many connections in a row that the broker closed soon, another client probably took them. A broker of MQTT
-/// 3.1.1 gives no reason (MQTT 3.1.1, 3.1.4-2).
+/// 3.1.1 only closes them (MQTT 3.1.1, 3.1.4-2).
 const SUSPICIOUS_CLOSINGS: u64 = 3;
 const REMEDY: &str =
     "give each gateway its own service.gateway-id, and each source its own client-id";
@@ -16,7 +17,7 @@ const REMEDY: &str =
 enum End {
     /// The broker says that another client connected with the same client id.
     TakenOver,
-    /// The broker closed it without a reason.
+    /// A broker of MQTT 3.1.1, which gives no reasons, closed it.
     Closed,
     /// For any other cause.
     Other,
@@ -53,14 +54,25 @@ impl LostConnection {
         Self { cause, end: End::TakenOver }
     }
 
+    /// Takes the version of the protocol into account. With MQTT 5 the broker names another client (3.1.4-3), so a connection
+    /// that it only closes has another cause, such as the network, and the next attempt need not wait.
+    pub(crate) fn over(self, protocol: Protocol) -> Self {
+        let end = match (self.end, protocol) {
+            (End::Closed, Protocol::V5) => End::Other,
+            (end, _) => end,
+        };
+        Self { end, ..self }
+    }
+
     /// Describes the cause for the operator. `is_contested` says that another client probably takes the session.
     pub(crate) fn describe(self, is_contested: bool, client_id: &str) -> String {
         let Self { cause, end } = self;
         match end {
             End::TakenOver => format!("{cause}: {client_id:?}; {REMEDY}"),
             End::Closed if is_contested => format!(
-                "{cause}, several times in a row soon after it had accepted the connection; probably another client uses \
-                 the client id {client_id:?}, or the broker does not allow what the gateway subscribes to; {REMEDY}"
+                "{cause}, several times in a row soon after it had accepted the connection; either another client uses the \
+                 client id {client_id:?}, or the broker does not allow what the gateway subscribes to, or the network \
+                 ends connections; {REMEDY}"
             ),
             End::Closed | End::Other => cause,
         }
@@ -136,6 +148,21 @@ mod tests {
         // Without a reason, some closings are those of a broker that restarts.
         let ends = [(End::Closed, 20), (End::Closed, 60), (End::Closed, 60), (End::Closed, 40)];
         assert_eq!(add_all(&ends), [(1, false), (1, false), (2, true), (3, true)]);
+    }
+
+    #[test]
+    fn only_a_broker_of_mqtt_3_1_1_takes_a_connection_without_a_reason() {
+        for (protocol, expected) in [(Protocol::V311, true), (Protocol::V5, false)] {
+            let mut failures = Failures::default();
+            let mut add = || {
+                let lost = LostConnection::from(ReadError::Closed).over(protocol);
+                failures.add(&lost, Some(Duration::from_secs(9)), MAX_DELAY)
+            };
+            assert_eq!([add(), add(), add()], [false, false, expected]);
+            assert_eq!(failures.count(), if expected { 2 } else { 1 });
+        }
+        let taken = LostConnection::taken_over(String::new()).over(Protocol::V5);
+        assert_eq!(taken.end, End::TakenOver);
     }
 
     #[test]

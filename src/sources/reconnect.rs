@@ -61,7 +61,8 @@ impl Session {
         let since = Instant::now();
         self.store.report_connected(protocol.name());
         self.report_expiry(opened.session_expiry);
-        Connection::run(self, opened).await.map_err(|lost| (lost, Some(since.elapsed())))
+        let ended = Connection::run(self, opened).await;
+        ended.map_err(|lost| (lost.over(protocol), Some(since.elapsed())))
     }
 
     /// Reports that the broker keeps the session for a shorter time than the settings say.

@@ -10,6 +10,8 @@ use tokio::task::JoinHandle;
 
 /// CONNACK of MQTT 5, with a keep-alive interval of 2 s.
 const ACCEPTED: &[u8] = &[0x20, 6, 0, 0, 3, 0x13, 0, 2];
+/// CONNACK of MQTT 3.1.1. It also refuses MQTT 5.
+const ACCEPTED_V311: &[u8] = &[0x20, 2, 0, 0];
 /// SUBACK for the first packet with one topic filter.
 const SUBSCRIBED: &[u8] = &[0x90, 4, 0, 1, 0, 1];
 /// In place of a packet: the broker closes the connection.
@@ -111,11 +113,11 @@ async fn a_connection_to_a_broker_that_breaks_the_protocol_ends_with_the_reason(
 async fn another_client_with_the_same_client_id_is_named() {
     // DISCONNECT with the reason code 0x8E, and closings without a reason, as brokers of MQTT 3.1.1 do it.
     let taken_over: &[u8] = &[0xE0, 2, 0x8E, 0];
-    for (end, expected) in [
-        (taken_over, "another client connected with the same client id: \"penstock-test-Pumps\""),
-        (CLOSE, "probably another client uses the client id \"penstock-test-Pumps\""),
+    for (accepted, end, expected) in [
+        (ACCEPTED, taken_over, "connected with the same client id: \"penstock-test-Pumps\""),
+        (ACCEPTED_V311, CLOSE, "another client uses the client id \"penstock-test-Pumps\""),
     ] {
-        let broker = ScriptedBroker::start(&[ACCEPTED, end]).await;
+        let broker = ScriptedBroker::start(&[accepted, end]).await;
         let store = Arc::new(FakeStore::default());
         let running = Setup::new(broker.port, &["plant/#"]).run(&store);
         let is_named = |cause: &String| cause.contains(expected) && cause.contains("gateway-id");
@@ -126,7 +128,7 @@ async fn another_client_with_the_same_client_id_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_takes_mqtt_5_for_3_1_1_gets_3_1_1() {
-    let broker = ScriptedBroker::start(&[&[0x20, 2, 0, 0]]).await;
+    let broker = ScriptedBroker::start(&[ACCEPTED_V311]).await;
     let setup = Setup::new(broker.port, &["plant/#"]);
     let opened = setup.endpoint().open(false).await.map_err(|why| panic!("{why}"));
     assert_eq!(opened.unwrap().codec.protocol().name(), "3.1.1");

@@ -24,8 +24,8 @@ const MAX_RETRY_DELAY: Duration = Duration::from_hours(1);
 /// Why an export without a file was parked.
 const LOST_FILE: &str = "its file was lost with the machine that rendered it; a full export of the Business Object, which \
      the restored gateway creates, replaces it";
-/// Why an export with a damaged file was parked.
-const DAMAGED_FILE: &str = "its file in the spool of the restored gateway is damaged; a full export of the Business Object, \
+/// Why an export whose file has another length than was written was parked.
+const WRONG_LENGTH: &str = "its file in the spool of the restored gateway is damaged; a full export of the Business Object, \
      which the gateway creates, replaces it";
 
 /// Lost exports: by Business Object and target, the order of the last one.
@@ -172,7 +172,7 @@ impl ExportQueue {
         for &order in orders {
             let Some(mut record) = EXPORTS.get_or_log(&self.store.read(), order)? else { continue };
             let entry = &record.entry;
-            let was_parked = matches!(entry.last_error.as_deref(), Some(LOST_FILE | DAMAGED_FILE));
+            let was_parked = matches!(entry.last_error.as_deref(), Some(LOST_FILE | WRONG_LENGTH));
             let is_queued = entry.status != ExportStatus::Parked;
             let file = record.spool_file_name();
             let loss = self.spool.find_loss(&file, entry.bytes).filter(|_| is_queued);
@@ -189,7 +189,7 @@ impl ExportQueue {
             if let Some(loss) = loss {
                 let cause = match loss {
                     Loss::Missing => LOST_FILE,
-                    Loss::Damaged => DAMAGED_FILE,
+                    Loss::Damaged => WRONG_LENGTH,
                 };
                 record.entry.status = ExportStatus::Parked;
                 record.entry.last_error = Some(cause.to_owned());

@@ -1,5 +1,6 @@
 //! Operator actions on an entry: retry, park, replay, and reading its file.
 use super::OpenedExport;
+use super::delivery::DAMAGED_FILE;
 use super::queue::ExportQueue;
 use super::record::{EXPORTS, Record};
 use super::state::QueueState;
@@ -28,6 +29,9 @@ impl ExportQueue {
                     conflict_error(&entry, &format!("cannot be retried: {cause}; {remedy}"))
                 })?;
                 record.entry.status = ExportStatus::Queued;
+                // The file may have been restored. The next attempt finds out; until then no full export replaces it.
+                record.entry.last_error =
+                    record.entry.last_error.filter(|cause| cause != DAMAGED_FILE);
                 self.commit_record(check, order, &record)?;
                 state.add_record(order, &record);
                 self.publish_entry(&record.entry);

@@ -131,28 +131,35 @@ fn a_restored_export_whose_file_is_damaged_is_replaced_like_a_missing_one() {
 
 #[test]
 fn a_parked_export_whose_bytes_have_changed_ends_with_a_full_export() {
-    let mut fixture = Fixture::new();
-    fixture.define_object(0, &pushed(true));
-    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
-    let object = fixture.catalogue.get(NAMES[0]).unwrap();
-    let push = |fixture: &Fixture| {
-        let pushed = fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
-        pushed.exports[0].id.clone()
-    };
-    let (changed, whole) = (push(&fixture), push(&fixture));
-    let queue = &fixture.exporter.inner.queue;
-    // Only its SHA-256 is wrong, which a delivery finds.
-    let job = queue.begin_delivery(TARGETS[0]).unwrap().unwrap();
-    let rule = RetryRule::of_targets(fixture.exporter.inner.options.timings);
-    let failure = DeliveryFailure::of_gateway(DAMAGED_FILE);
-    queue.record_failure(TARGETS[0], job.order, failure, &rule);
-    for id in [&changed, &whole] {
-        fixture.exporter.park(&NoClient, id).unwrap();
+    for is_retried in [false, true] {
+        let mut fixture = Fixture::new();
+        fixture.define_object(0, &pushed(true));
+        fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+        let object = fixture.catalogue.get(NAMES[0]).unwrap();
+        let push = |fixture: &Fixture| {
+            let pushed = fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
+            pushed.exports[0].id.clone()
+        };
+        let (changed, whole) = (push(&fixture), push(&fixture));
+        let queue = &fixture.exporter.inner.queue;
+        // Only its SHA-256 is wrong, which a delivery finds.
+        let job = queue.begin_delivery(TARGETS[0]).unwrap().unwrap();
+        let rule = RetryRule::of_targets(fixture.exporter.inner.options.timings);
+        let failure = DeliveryFailure::of_gateway(DAMAGED_FILE);
+        queue.record_failure(TARGETS[0], job.order, failure, &rule);
+        for id in [&changed, &whole] {
+            fixture.exporter.park(&NoClient, id).unwrap();
+        }
+        if is_retried {
+            fixture.exporter.retry(&NoClient, &changed).unwrap();
+            fixture.exporter.park(&NoClient, &changed).unwrap();
+        }
+        push(&fixture);
+        assert!(fixture.deliver_next(TARGETS[0]));
+        let is_kept = |id: &str| fixture.exporter.get(id).unwrap().is_some();
+        assert_eq!(is_kept(&changed), is_retried, "somebody may have restored its file");
+        assert!(is_kept(&whole), "it can be retried");
     }
-    push(&fixture);
-    assert!(fixture.deliver_next(TARGETS[0]));
-    assert_eq!(fixture.exporter.get(&changed).unwrap(), None);
-    assert!(fixture.exporter.get(&whole).unwrap().is_some(), "it can be retried");
 }
 
 /// Removes the files of all exports.

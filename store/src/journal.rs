@@ -15,6 +15,7 @@ pub(crate) use base::{Base, NewBase, UnpublishedBase, read_base, read_base_strea
 pub(crate) use check::{CheckedJournal, check_journal};
 pub(crate) use folder::{first_segment, remove_obsolete, replaced_bytes};
 pub(crate) use pack::pack_segments;
+pub use packing::MAX_ZSTD_WINDOW_LOG;
 pub(crate) use parts::{BaseEnd, PartWriter};
 pub(crate) use recovery::{
     Recovery, SettledJournal, bytes_after, new_id, read_synced, replay_synced,

@@ -55,6 +55,7 @@ pub use format::Format;
 pub use frames::FrameReader;
 pub use hash::{FastMap, FastSet};
 pub use index::{CodedPattern, CodedQuad, TermCode, panic_is_caught};
+pub use journal::MAX_ZSTD_WINDOW_LOG;
 pub use options::{Commit, Options, Progress, SnapshotLimits, SnapshotStats, Stats};
 pub use read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue};
 pub use reader::{QuadPosition, Reader};

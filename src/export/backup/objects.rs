@@ -7,7 +7,7 @@ use super::secrecy::{BackupKey, DecryptionError, EncryptedWriter, HeadSecret};
 use penstock_base::files::PeriodicallySynced;
 use penstock_base::hex::encode_hex;
 use penstock_resources::export::Doubt;
-use penstock_store::{Backup, FrameReader, ReadStore};
+use penstock_store::{Backup, FrameReader, MAX_ZSTD_WINDOW_LOG, ReadStore};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -20,9 +20,6 @@ const PACK_BYTES: usize = 256 << 10;
 const ZSTD_LEVEL: i32 = 1;
 /// The maximum length of the first line, in bytes.
 const MAX_LINE_BYTES: u64 = 4 << 20;
-/// The most that a zstd frame may ask of a reader's memory, as a power of two: 8 MiB, as RFC 8878 (3.1.1.1.2) recommends.
-/// Level 1 uses 512 KiB.
-const WINDOW_LOG_MAX: u32 = 23;
 /// The maximum number of times in a segment, so that its first line stays well below its maximum length.
 pub(super) const MAX_POINTS: usize = 10_000;
 const VERSION: u32 = 1;
@@ -345,7 +342,7 @@ impl OpenedObject<'_, SegmentLine> {
     ) -> Result<(), E> {
         let line = self.line;
         let mut unpacked = zstd::Decoder::with_buffer(self.content).map_err(ObjectError::from)?;
-        unpacked.window_log_max(WINDOW_LOG_MAX).map_err(ObjectError::from)?;
+        unpacked.window_log_max(MAX_ZSTD_WINDOW_LOG).map_err(ObjectError::from)?;
         let mut frames = FrameReader::new(unpacked);
         let mut checksum = line.before;
         for expected in line.first..=line.last {

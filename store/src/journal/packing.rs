@@ -15,7 +15,7 @@ pub(super) const MAX_PART_BYTES: u32 = MAX_PAYLOAD_BYTES + (1 << 20);
 pub(super) const PART_BYTES: usize = 256 << 10;
 /// The most that a zstd frame may ask of a reader's memory, as a power of two: 8 MiB, as RFC 8878 (3.1.1.1.2) recommends.
 /// Level 1 uses 512 KiB.
-const MAX_WINDOW_LOG: u32 = 23;
+pub const MAX_ZSTD_WINDOW_LOG: u32 = 23;
 /// The maximum length of a content that is unpacked in one call, in bytes. Most parts are shorter.
 const MAX_UNPACK_AT_ONCE_BYTES: usize = 4 * PART_BYTES;
 
@@ -82,7 +82,7 @@ fn unpack_long_part(
     const WRONG: &str = "the part cannot be unpacked";
     let mut decoder = zstd::Decoder::with_buffer(packed).map_err(|_| WRONG)?;
     // The decoder allocates its window before there is any content.
-    decoder.window_log_max(MAX_WINDOW_LOG).map_err(|_| WRONG)?;
+    decoder.window_log_max(MAX_ZSTD_WINDOW_LOG).map_err(|_| WRONG)?;
     let mut bytes = Vec::new();
     decoder
         .by_ref()
@@ -106,7 +106,9 @@ mod tests {
     #[test]
     fn a_part_that_asks_for_a_large_window_is_refused() {
         let content = vec![1; MAX_UNPACK_AT_ONCE_BYTES + 1];
-        for (window_log, is_refused) in [(MAX_WINDOW_LOG, false), (MAX_WINDOW_LOG + 1, true)] {
+        for (window_log, is_refused) in
+            [(MAX_ZSTD_WINDOW_LOG, false), (MAX_ZSTD_WINDOW_LOG + 1, true)]
+        {
             let mut packed = zstd::Encoder::new(Vec::new(), ZSTD_LEVEL).unwrap();
             packed.window_log(window_log).unwrap();
             packed.write_all(&content).unwrap();

@@ -2,6 +2,7 @@
 //! continuous backup.
 use bytes::Bytes;
 use futures_util::stream;
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::error::GatewayError;
 use penstock_http::access::MinimumRole::Local;
 use penstock_http::call::Call;
@@ -50,7 +51,7 @@ pub(super) fn stream_written(
     write: impl FnOnce(&mut Pieces) -> Result<Option<String>, GatewayError> + Send + 'static,
 ) -> Reply {
     let (sender, receiver) = channel(MAX_PENDING_PIECES);
-    tokio::task::spawn_blocking(move || {
+    spawn_blocking(move || {
         let mut pieces = Pieces(sender);
         let last = match write(&mut pieces) {
             Ok(warning) => warning.and_then(|text| HeaderValue::from_str(&text).ok()).map(|text| {

@@ -1,6 +1,7 @@
 //! Passwords: Argon2id (RFC 9106), one hash at a time, never on a thread that serves requests.
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::network;
 use penstock_base::permits::{Permit, Permits};
@@ -243,7 +244,7 @@ impl HashPermits {
         };
         let permit = tokio::time::timeout(PERMIT_TIMEOUT, permit).await.ok()??;
         drop(place);
-        let work = tokio::task::spawn_blocking(move || {
+        let work = spawn_blocking(move || {
             let done = work();
             // The permit is dropped here, so that it lasts as long as the work even if the client disconnects.
             drop(permit);

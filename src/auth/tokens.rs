@@ -23,6 +23,7 @@ use bearer::Bearer;
 use jsonwebtoken::Algorithm;
 use jwks::Jwks;
 use log::RefusalLog;
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::clock::Clock;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::shared::Shared;
@@ -198,9 +199,8 @@ impl Tokens {
                 signed_in?
             } else {
                 let accounts = accounts.clone();
-                let signing_in = tokio::task::spawn_blocking(move || {
-                    accounts.sign_in_identity(&identity, &profile, role)
-                });
+                let signing_in =
+                    spawn_blocking(move || accounts.sign_in_identity(&identity, &profile, role));
                 signing_in.await.unwrap_or_else(|error| {
                     tracing::error!(%error, "Creating a service account was interrupted.");
                     Err(AuthError::Unavailable(

@@ -21,6 +21,7 @@
 //!
 //! The state is a document of the store. The gateway writes it within a minute after another commit, and once an hour
 //! if there is none.
+use crate::blocking::spawn_blocking;
 use crate::collections;
 use crate::commit::{CommitCheck, NoClient, commit};
 use crate::error::GatewayError;
@@ -234,7 +235,7 @@ impl Clock {
             }
             let clock = self.clone();
             // A store that refuses commits logs that itself; the state remains in memory.
-            let _ = tokio::task::spawn_blocking(move || clock.save_state(&NoClient)).await;
+            let _ = spawn_blocking(move || clock.save_state(&NoClient)).await;
             (sequence, idle) = (self.store.stats().sequence, 0);
         }
     }

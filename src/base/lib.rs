@@ -3,6 +3,7 @@
 
 mod background;
 pub mod backoff;
+pub mod blocking;
 pub mod bucket_name;
 pub mod characters;
 pub mod clock;

@@ -8,6 +8,7 @@
 //! after a peak the level would remain at [`MemoryLevel::Short`]. C code (zstd, one context at a time) keeps the
 //! allocator of the C library: with jemalloc as its malloc, a preloaded library such as libfaketime would deadlock at the
 //! start.
+use crate::blocking::spawn_blocking;
 use parking_lot::Mutex;
 use penstock_resources::gateway::MemoryLevel;
 use penstock_store::ReadStore;
@@ -142,7 +143,7 @@ impl Memory {
             {
                 let store = store.clone();
                 // A store that cannot write logs that itself.
-                let _ = tokio::task::spawn_blocking(move || store.checkpoint()).await;
+                let _ = spawn_blocking(move || store.checkpoint()).await;
             }
         }
     }

@@ -18,6 +18,7 @@ use futures_util::future::{BoxFuture, Shared};
 use opening::open_when_space_allows;
 use penstock_api::render_heartbeat;
 use penstock_auth::{Authorized, Role};
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry;
 use penstock_config::Settings;
@@ -252,7 +253,7 @@ async fn serve_opened(
             gateway.clock.save_at_shutdown();
         }
     };
-    if let Err(error) = tokio::task::spawn_blocking(last_commits).await {
+    if let Err(error) = spawn_blocking(last_commits).await {
         tracing::error!(%error, "The last commits of the shutdown ended unexpectedly.");
     }
     stop_backups_late.abort();
@@ -266,7 +267,7 @@ async fn serve_opened(
         }
         gateway.store.checkpoint()
     };
-    match tokio::task::spawn_blocking(close).await {
+    match spawn_blocking(close).await {
         Ok(Ok(())) => tracing::info!("The gateway stopped."),
         // The journal has everything; only the next start takes longer.
         Ok(Err(error)) => {
@@ -394,7 +395,7 @@ async fn reload_at_hangup(
             if let (Some(certificates), Some(tls)) = (&certificates, server.tls) {
                 let data_dir = data_dir.clone();
                 let read = move || tls::load_server_config(&tls, &data_dir, tls::ReadAt::Reload);
-                match tokio::task::spawn_blocking(read).await {
+                match spawn_blocking(read).await {
                     Ok(Ok(config)) => {
                         // The receiver ends only with the service.
                         let _ = certificates.send(config).await;

@@ -13,6 +13,7 @@ use super::output;
 use crate::app;
 use clap::{ArgMatches, Command};
 use client::{Client, Credential, DemoError};
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::telemetry;
 use penstock_config::{
     self as config, Backup, EffectiveValue, Security, Settings, Sources, Targets,
@@ -125,7 +126,7 @@ fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
             // If the server fails before it is ready, its result has the cause.
             let Ok((address, gateway)) = started.await else { return Ok(()) };
             let made = gateway.clone();
-            let (key, key_file) = tokio::task::spawn_blocking(move || key::create_key(&made)).await??;
+            let (key, key_file) = spawn_blocking(move || key::create_key(&made)).await??;
             let client = Client { address, credential: Credential::ApiKey(key) };
             let mut tour = Tour { client, gateway: &gateway, key_file, out: &mut out, step: 0 };
             let base = tour.run_all_steps().await?;

@@ -7,6 +7,7 @@ use super::alarm::Alarm;
 use super::{ExportRequester, ExporterParts, PushResult, capacity, make, retention, schedule};
 use chrono::{DateTime, Utc};
 use penstock_base::backoff::exponential_delay;
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::disk::Disk;
 use penstock_base::error::{self, GatewayError};
 use penstock_base::shared::Shared;
@@ -19,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
-use tokio::task;
 
 /// The interval at which schedules and waiting exports are checked again.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -96,7 +96,7 @@ pub(super) async fn run_automatic_exports(
     while !*stop.borrow_and_update() {
         let round = {
             let inner = inner.clone();
-            task::spawn_blocking(move || {
+            spawn_blocking(move || {
                 let next = run_due_exports(&inner, &mut plan);
                 (plan, next)
             })

@@ -5,6 +5,7 @@ use super::key::ExportExt as _;
 use super::queue::ExportQueue;
 use super::uplink::Uplink;
 use super::uploads::{self, UploadFolder};
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::hex::encode_hex;
 use penstock_base::shared::Shared;
 use penstock_config::Compression;
@@ -121,7 +122,7 @@ impl Delivery<'_> {
         let mut file = self.file.map_err(|cause| missing_file_failure(&cause))?;
         let mut sha256 = self.entry.sha256.clone();
         let (id, uploads) = (self.entry.id.clone(), self.uploads.clone());
-        let work = tokio::task::spawn_blocking(move || {
+        let work = spawn_blocking(move || {
             let mut length = check_digest(&mut file, &sha256)?;
             let encoding = content_encoding(compression);
             if encoding.is_some() {

@@ -10,6 +10,7 @@ use super::file;
 use super::queue::ExportQueue;
 use super::uplink::Uplink;
 use nix::unistd::{AccessFlags, access};
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::disk;
 use penstock_base::files::PeriodicallySynced;
 use penstock_base::hex::encode_hex;
@@ -109,7 +110,7 @@ impl Directory {
     /// Checks whether the gateway can write to the folder, or create it. Returns a remark if it does not exist yet.
     pub(super) async fn test_access(&self) -> Result<Option<&'static str>, DeliveryFailure> {
         let directory = self.clone();
-        let task = tokio::task::spawn_blocking(move || directory.check_access());
+        let task = spawn_blocking(move || directory.check_access());
         task.await.unwrap_or_else(|error| Err(to_failure(&self.root, &io::Error::other(error))))
     }
 
@@ -146,7 +147,7 @@ impl Directory {
         let metadata =
             delivery.metadata.map(|MetadataObject { entry, text }| (copy_of(&entry), text));
         let file = delivery.file;
-        let task = tokio::task::spawn_blocking(move || {
+        let task = spawn_blocking(move || {
             let mut file = file;
             if let Some((metadata, text)) = metadata {
                 copying.check_deliverable(&mut file)?;

@@ -1,5 +1,6 @@
 //! Runs work that may block: on another thread, or in place if it is short.
 use parking_lot::{Mutex, MutexGuard};
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::permits::{Permit, Permits};
 use std::collections::VecDeque;
@@ -67,9 +68,7 @@ where
         let _permit = permit;
         span.in_scope(work)
     };
-    tokio::task::spawn_blocking(run)
-        .await
-        .unwrap_or_else(|error| Err(task_ended_error(&error).into()))
+    spawn_blocking(run).await.unwrap_or_else(|error| Err(task_ended_error(&error).into()))
 }
 
 /// Runs an ingestion on a thread that may block, then `work`'s future, which waits for the sync. Once `work` has begun,
@@ -102,7 +101,7 @@ where
         }
     };
     if let Some(thread) = enqueue_ingestion(Box::new(ingestion)) {
-        tokio::task::spawn_blocking(move || thread.run_waiting_ingestions());
+        spawn_blocking(move || thread.run_waiting_ingestions());
     }
     ended.await.unwrap_or_else(|error| Err(task_ended_error(&error).into()))
 }

@@ -1,6 +1,7 @@
 //! Reopens the store automatically after a failed write to the disk or damage of its index, and logs the progress of a
 //! replay.
 use penstock_base::backoff::exponential_delay;
+use penstock_base::blocking::spawn_blocking;
 use penstock_store::{Progress, ReadStore};
 use std::time::{Duration, Instant};
 
@@ -34,7 +35,7 @@ pub async fn reopen_when_needed(store: ReadStore) {
             continue;
         }
         let store = store.clone();
-        let opening = tokio::task::spawn_blocking(move || {
+        let opening = spawn_blocking(move || {
             let mut replay = ReplayLog::default();
             store.reopen(&mut |progress| replay.log_progress(progress))
         });

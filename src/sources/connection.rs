@@ -16,6 +16,7 @@ use crate::stream::Stream;
 use batch::{Batch, Gathered};
 use bytes::BytesMut;
 use jiff::Timestamp;
+use penstock_base::blocking::spawn_blocking;
 use penstock_service::sources::{ConnectionError, NotStored, NotStoredCode, Stored};
 use std::convert::Infallible;
 use std::future::pending;
@@ -23,7 +24,7 @@ use std::time::Duration;
 use subscribing::Subscribing;
 use tokio::io::{AsyncRead, AsyncWriteExt as _, WriteHalf};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 /// The maximum number of packets that are handled at once.

@@ -3,6 +3,7 @@ use crate::handshake::Endpoint;
 use crate::message_store::MessageStore;
 use crate::subscriptions::Subscriptions;
 use penstock_base::backoff::exponential_delay;
+use penstock_base::blocking::spawn_blocking;
 use rand::Rng as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +79,7 @@ impl Session {
         work: impl FnOnce(&dyn MessageStore) -> T + Send + 'static,
     ) -> T {
         let store = self.store.clone();
-        let done = tokio::task::spawn_blocking(move || work(&*store)).await;
+        let done = spawn_blocking(move || work(&*store)).await;
         done.expect("the work does not panic, and the runtime outlives the sessions")
     }
 }

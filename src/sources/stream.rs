@@ -1,4 +1,5 @@
 //! Opens the TCP or TLS stream to a broker.
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::files::read_pem;
 use penstock_config::{BrokerUrl, Source};
 use rustls::crypto::ring;
@@ -46,7 +47,7 @@ pub(crate) async fn open(source: &Source) -> Result<Box<dyn Stream>, String> {
         return Ok(Box::new(stream));
     }
     let owned = source.clone();
-    let config = tokio::task::spawn_blocking(move || load_client_config(&owned))
+    let config = spawn_blocking(move || load_client_config(&owned))
         .await
         .map_err(|error| format!("reading the certificates failed: {error}"))??;
     let name = ServerName::try_from(host.clone())

@@ -9,6 +9,7 @@ use crate::AuthError;
 use crate::discovery::{self, Cache, Cached, DiscoveryError};
 use crate::fetch::{self, FetchError};
 use parking_lot::Mutex;
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::clock::Clock;
 use penstock_base::error::GatewayError;
 use penstock_base::files::write_atomically;
@@ -238,7 +239,7 @@ impl Jwks {
             return;
         }
         let jwks = self.clone();
-        let written = tokio::task::spawn_blocking(move || {
+        let written = spawn_blocking(move || {
             let Inner { resource_server, file, .. } = &*jwks.0;
             let stored = StoredJwks {
                 issuer: resource_server.issuer_uri.clone(),

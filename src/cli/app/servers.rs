@@ -4,6 +4,7 @@ use super::listen::BoundSocket;
 use super::site::build_service;
 use super::tls;
 use hyper_util::rt::TokioTimer;
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_http::state::State;
 use penstock_service::gateway::{self, create_private_folder};
@@ -68,7 +69,7 @@ impl Servers {
             return Ok(None);
         };
         let data_dir = state.settings().data_dir.clone();
-        let config = tokio::task::spawn_blocking(move || {
+        let config = spawn_blocking(move || {
             create_private_folder(&data_dir).map_err(|error| {
                 gateway::disk_error(&error, "creating the data directory", &data_dir)
             })?;

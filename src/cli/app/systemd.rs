@@ -1,5 +1,6 @@
 //! Notifies the service manager (`sd_notify(3)`): readiness, the status text, and the watchdog. Does nothing without a
 //! service manager.
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::GatewayError;
 use penstock_base::telemetry;
@@ -157,7 +158,7 @@ async fn status_text(gateway: &Gateway) -> String {
         return format!("The store refuses commits: {cause}");
     }
     let (exporter, disk) = (gateway.exporter.clone(), gateway.disk.clone());
-    let collected = tokio::task::spawn_blocking(move || -> Result<_, GatewayError> {
+    let collected = spawn_blocking(move || -> Result<_, GatewayError> {
         let problems = Problems {
             hold: exporter.hold_reason(),
             is_disk_in_reserve: disk.is_in_reserve(),

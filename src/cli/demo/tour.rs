@@ -2,6 +2,7 @@
 use super::client::{Body, Client, DemoError};
 use hyper::{Method, StatusCode};
 use oxrdf::NamedNode;
+use penstock_base::blocking::spawn_blocking;
 use penstock_export::verify;
 use penstock_service::gateway::Gateway;
 use penstock_store::Read as _;
@@ -197,8 +198,7 @@ impl<W: Write> Tour<'_, W> {
         let uri = format!("{base}{FIRST_PLANT}");
         let gateway = self.gateway.clone();
         let subject = NamedNode::new(&uri)?.into();
-        let quads = tokio::task::spawn_blocking(move || gateway.store.read().quads_about(&subject))
-            .await??;
+        let quads = spawn_blocking(move || gateway.store.read().quads_about(&subject)).await??;
         writeln!(
             self.out,
             "   The store has it as RDF quads; the {} about this plant:",
@@ -322,7 +322,7 @@ impl<W: Write> Tour<'_, W> {
         let mut file: PathBuf = self.gateway.settings.data_dir.join("buckets").join(bucket);
         file.push(text_of(value_at(&entry, "/key")));
         let shown = file.display().to_string();
-        let verified = tokio::task::spawn_blocking(move || verify::verify_file(&file)).await??;
+        let verified = spawn_blocking(move || verify::verify_file(&file)).await??;
         writeln!(self.out, "   It was delivered, {} bytes:", value_at(&entry, "/bytes"))?;
         writeln!(self.out, "     {shown}")?;
         writeln!(

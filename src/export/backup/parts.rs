@@ -10,6 +10,7 @@ use crate::backoff::DeliveryTimings;
 use crate::cause::DeliveryFailure;
 use crate::uplink::Uplink;
 use parking_lot::Mutex;
+use penstock_base::blocking::spawn_blocking;
 use penstock_base::clock::Clock;
 use penstock_base::disk::Disk;
 use penstock_config::Backup;
@@ -80,7 +81,7 @@ impl<O: Objects> Parts<O> {
         work: impl FnOnce(&Self) -> Result<T, DeliveryFailure> + Send + 'static,
     ) -> Result<T, DeliveryFailure> {
         let parts = Arc::clone(self);
-        tokio::task::spawn_blocking(move || work(&parts)).await.unwrap_or_else(|error| {
+        spawn_blocking(move || work(&parts)).await.unwrap_or_else(|error| {
             Err(DeliveryFailure::of_gateway(format!("a task of the backup failed: {error}")))
         })
     }

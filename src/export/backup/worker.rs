@@ -125,6 +125,14 @@ impl<O: Objects> ShipWorker<O> {
         }
     }
 
+    /// Returns whether there are as many small segments as an hour leaves. A gateway that never runs for an hour would not merge
+    /// them otherwise, and its journal would keep all their frames.
+    fn has_many_unmerged(&self) -> bool {
+        let interval = self.parts().options.interval.as_secs().max(1);
+        let hourly = (MERGE_INTERVAL.as_secs() / interval).max(2);
+        self.shipper.unmerged.len() as u64 >= hourly
+    }
+
     /// Records the result of a check, a deletion or a merge.
     fn record_cleanup(&mut self, step: Step, done: Result<(), DeliveryFailure>) {
         let Err(failure) = done else {
@@ -185,7 +193,13 @@ impl<O: Objects> DeliveryQueue for ShipWorker<O> {
     async fn send(&mut self, step: &mut Step) -> Self::Sent {
         let now = Instant::now();
         match step {
-            Step::Start => self.shipper.start().await,
+            Step::Start => {
+                self.shipper.start().await?;
+                if self.has_many_unmerged() {
+                    self.next_merge = now;
+                }
+                Ok(())
+            }
             Step::Probe => {
                 self.shipper.probe().await?;
                 self.is_probed = true;

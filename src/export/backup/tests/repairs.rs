@@ -35,6 +35,37 @@ pub(super) fn check(machine: &Machine) -> Vec<(String, String)> {
 }
 
 #[test]
+fn segments_of_an_hour_are_merged_although_no_start_runs_for_an_hour() {
+    for (count, is_due) in [(359, false), (360, true)] {
+        let bucket = MemoryBucket::default();
+        let mut machine = filled(&bucket, &generate_key());
+        machine.restart();
+        let parts = Arc::clone(&machine.running().shipper.parts);
+        let state = parts.folder.read_state().unwrap();
+        // As many as starts of less than an hour leave, with one every 10 s.
+        let era = state.era.clone().unwrap().id;
+        let left: Vec<_> =
+            parts.folder.read_unmerged(&era).into_iter().cycle().take(count).collect();
+        assert_eq!(left.len(), count);
+        parts.folder.write_unmerged(&left).unwrap();
+        let mut worker = ShipWorker::new(parts, state);
+        let mut steps = Vec::new();
+        machine.runtime.block_on(async {
+            while let Ok(mut step) = worker.next_head().await {
+                steps.push(step);
+                if step == Step::Merge {
+                    break;
+                }
+                let sent = worker.send(&mut step).await;
+                worker.record(step, Some(sent)).await;
+            }
+        });
+        assert!(steps.starts_with(&[Step::Start, Step::Probe, Step::Check, Step::Ship]));
+        assert_eq!(steps.contains(&Step::Merge), is_due, "{count}: {steps:?}");
+    }
+}
+
+#[test]
 fn commits_during_an_upload_wait_for_the_next_interval() {
     let bucket = MemoryBucket::default();
     let mut machine = filled(&bucket, &generate_key());

@@ -15,11 +15,13 @@ use crate::testing::{
 use penstock_base::collections;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::hex::encode_hex;
 use penstock_base::principal::Principal;
 use penstock_base::{IfMatch, Preconditions};
 use penstock_resources::change::ChangeState;
 use penstock_store::{NEW_COUNTERS, Read as _, Store, Transaction};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -266,6 +268,31 @@ fn a_change_that_would_do_something_else_is_refused_until_it_is_rebased() {
     let error = plant.approve(&id).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
     assert_eq!((plant.find(&id).state, plant.find(&id).version), (ChangeState::Submitted, 1));
+}
+
+#[test]
+fn a_change_from_an_export_file_can_be_approved_after_its_business_object_was_renamed() {
+    let mut plant = Plant::new("optional", "counter");
+    let data = r#"[{"uri":"http://x/pump/9","name":"north"}]"#;
+    let checksum = encode_hex(&Sha256::digest(data));
+    let body = format!(
+        r#"{{"metadata":{{"object_type":"Pump","object_count":1,"data_checksum":"{checksum}","checksum_algorithm":"SHA-256"}},"data":{data}}}"#
+    );
+    let review = ReviewStep::Submit(Submission::default());
+    let request = plant.request(Mode::Add, Body::Json(body.as_bytes()));
+    let id = plant.run(&Request { review, caller: "ada", ..request }).unwrap().ingestion_id;
+    let mut renamed = definition("optional", "counter");
+    renamed["name"] = json!("Feed pump");
+    let renamed = crate::resource::CompiledDefinition::from_json(renamed.to_string().as_bytes());
+    let requester = crate::catalogue::Requester::new(&NoClient, "local");
+    let object = plant.pumps.object.id.clone();
+    let any = IfMatch::Any.into();
+    plant.pumps = plant.catalogue.replace(requester, &object, renamed.unwrap(), any).unwrap();
+    plant.approve(&id).unwrap();
+    assert!(plant.quads()[0].contains("\"north\""), "{:?}", plant.quads());
+    // A new request needs the new name.
+    let request = plant.request(Mode::Merge, Body::Json(body.as_bytes()));
+    assert_eq!(plant.run(&request).unwrap_err().class, ErrorClass::Invalid);
 }
 
 #[test]

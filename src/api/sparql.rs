@@ -82,7 +82,7 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .query::<bool>(
             "bypass",
-            "Change objects of Business Objects that refuse what violates their shapes; the audit log names it.",
+            "Change objects of Business Objects that refuse what violates their shapes; the audit trail names it.",
         )
         .body_as::<String>(SPARQL_UPDATE)
         .body_as::<SparqlUpdateForm>(FORM)

@@ -133,7 +133,7 @@ enum RefusalOutcome {
 impl Audit {
     pub(super) fn open(store: Store, deferred_writes: DeferredWrites, max_events: usize) -> Self {
         if let Err(fault) = shares::rebuild_if_stale(&store) {
-            tracing::warn!(%fault, "The audit log's events could not be sorted by kind. Until the next start it may exceed service.limits.audit.");
+            tracing::warn!(%fault, "The audit trail's events could not be sorted by kind. Until the next start it may exceed service.limits.audit.");
         }
         Self {
             store,

@@ -178,13 +178,13 @@ pub(super) fn open_stopped_store(settings: &Settings) -> Result<Store, String> {
     })
 }
 
-/// Adds an event to the audit log of a store that no service has open. If the store refuses the commit, this only
+/// Adds an event to the audit trail of a store that no service has open. If the store refuses the commit, this only
 /// prints a warning: a full disk must not prevent a backup.
 pub(super) fn record_event(store: &GuardedStore, settings: &Settings, event: &Event) {
     let what = event.what;
     if let Err(why) = audit::store_event_offline(store, settings.limits.audit, event) {
         output::print_error_line(&format!(
-            "penstock: warning: adding the event {what} to the audit log failed: {why}"
+            "penstock: warning: adding the event {what} to the audit trail failed: {why}"
         ));
     }
 }

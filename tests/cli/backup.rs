@@ -111,7 +111,7 @@ fn a_backup_or_dump_that_is_killed_leaves_nothing_under_its_name() {
     service.stop();
 }
 
-/// Returns the events `data.*` of the audit log, the oldest first, each with its detail.
+/// Returns the events `data.*` of the audit trail, the oldest first, each with its detail.
 fn data_events(service: &TestProcess, key: &str) -> Vec<(String, String)> {
     let client = service.client.with_key(key.to_owned());
     let page = client.read("/api/v1/audit?what=data");

@@ -72,7 +72,7 @@ penstock_http::parameters! {
         "graph" => graph: Option<String>, "The IRI of the graph.";
         "default" => default: Option<String>, "The unnamed graph, in place of `graph`; without a value.";
         "skolemize" => skolemize: Option<String>, "Replace each blank node by an IRI that begins with this one.";
-        "bypass" => bypass: bool, "Change objects of Business Objects that refuse what violates their shapes; the audit log names it.";
+        "bypass" => bypass: bool, "Change objects of Business Objects that refuse what violates their shapes; the audit trail names it.";
     }
 }
 
@@ -81,7 +81,7 @@ penstock_http::parameters! {
     struct DeleteQuery {
         "graph" => graph: Option<String>, "The IRI of the graph.";
         "default" => default: Option<String>, "The unnamed graph, in place of `graph`; without a value.";
-        "bypass" => bypass: bool, "Change objects of Business Objects that refuse what violates their shapes; the audit log names it.";
+        "bypass" => bypass: bool, "Change objects of Business Objects that refuse what violates their shapes; the audit trail names it.";
     }
 }
 

@@ -187,7 +187,7 @@ pub(super) fn finish_restore(
         None => Ok(()),
     };
     if let Err(cause) = recorded.and_then(|()| remove_note(data_dir)) {
-        tracing::warn!(%cause, "Adding the restore to the audit log failed; the next start tries again.");
+        tracing::warn!(%cause, "Adding the restore to the audit trail failed; the next start tries again.");
     }
     if let Err(cause) = correct_time(store, Timestamp::now()) {
         tracing::warn!(%cause, "Correcting the time of the last restore failed; the next start tries again.");

@@ -1,4 +1,5 @@
 //! The programs and commands in docs/ingest.md do what the page says, also when answers are refused or lost.
+use crate::events::EventStream;
 use penstock_test_support::prelude::*;
 use std::fs;
 use std::net::SocketAddr;
@@ -186,6 +187,23 @@ async fn each_command_of_the_page_succeeds() {
     let names: Vec<&Value> = objects.iter().map(|object| &object["name"]).collect();
     assert_eq!(names, [&json!("Feed pump; spare"), &Value::Null]);
     assert_eq!(objects[0]["flow"].to_string(), "12.50");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_event_of_the_page_has_the_members_of_an_event() {
+    let fixture = Fixture::start().await;
+    let mut events = EventStream::start(&fixture.server, "/api/v1/events", &[]).await;
+    let path = "/api/v1/business-objects/Pumps";
+    fixture.server.post(path, &json!({"data": [{"tag": "P-1"}]})).await.expect(200);
+    let event = events.event().await.data;
+    let documented: Value = serde_json::from_str(block("json event")).unwrap();
+    // Present only while the time may be wrong.
+    let names = |value: &Value| -> Vec<String> {
+        value.as_object().unwrap().keys().filter(|name| *name != "clock").cloned().collect()
+    };
+    assert_eq!(names(&documented), names(&event));
+    assert_eq!(names(&documented["data"]), names(&event["data"]));
+    assert_eq!(documented["type"], event["type"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

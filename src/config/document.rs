@@ -28,6 +28,11 @@ The gateway reads these sources in order. A later source overrides an earlier on
 If root runs Penstock, it reads files of the working directory only if they and the directory belong to root and no
 one else can write them. It warns about files that it ignores.
 
+## When a change takes effect
+
+At the next start of the service. SIGHUP (`systemctl reload penstock`) reads only `service.log.level`, the certificate
+of `server.ssl.*` with its key, and the files of `service.definitions.dir` again.
+
 ## How a value is written
 
 - `framework.` may be written `spring.`, and `tenantId` means `tenant-id`.
@@ -37,7 +42,7 @@ one else can write them. It warns about files that it ignores.
 - `subscriptions` is a YAML list; in an environment variable its position is a number:
   `SERVICE_SOURCES_PLANT_SUBSCRIPTIONS_0_TOPIC`, `SERVICE_SOURCES_PLANT_SUBSCRIPTIONS_0_FIELDS_SITE`.
 - A list is a YAML list, or text with commas.
-- A time span is a whole number followed by `s`, `m`, `h` or `d`.
+- A time span is a whole number followed by `ms`, `s`, `m`, `h` or `d`.
 - A size is a number of bytes, or a number followed by `KiB`, `MiB`, `GiB` or `TiB`. `MB` means `MiB`.
 - An empty value counts as not set.
 - A YAML key has a value or keys below it, never both. Beside `security.role`, write `security.mode` for `security`:
@@ -46,6 +51,7 @@ one else can write them. It warns about files that it ignores.
 ## Mistakes
 
 - An unknown name causes a warning that suggests the nearest known one. Below `service.sources` it is an error.
+  An unknown environment variable causes a warning only if its name is near a known one.
 - Every invalid value is reported with its source, and `serve` exits with status 78.
 - Secrets are never shown.
 

@@ -64,7 +64,8 @@ pub(super) fn operations() -> Vec<Operation> {
 async fn start_validation(call: Call<'_>) -> ReplyResult {
     let gateway = call.gateway()?;
     let business_object = find_business_object(&gateway, call.path("id"))?;
-    let queued = validations::start_validation(&gateway, call.caller(), &business_object)?;
+    let by = call.caller();
+    let queued = validations::start_validation(&gateway, by, business_object).await?;
     let location = call.locate(&format!("/api/v1/validations/{}", queued.id));
     Ok(Reply::json(&queued)?.with_status(StatusCode::ACCEPTED).with_header(LOCATION, &location))
 }

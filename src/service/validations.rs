@@ -1,7 +1,7 @@
 //! Validations of everything that a Business Object has, in the background: one runs, and 16 wait.
 //!
 //! `run` validates, `report` is what a validation finds and the file that keeps it, `kept` has the files. What runs or
-//! waits is only in memory, so a restart forgets it.
+//! waits when the service stops begins again at the next start, on a new snapshot.
 mod kept;
 mod report;
 mod run;
@@ -14,7 +14,7 @@ use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use crate::ingestions::find_write_scope;
 use crate::objects::open_visible;
-use kept::KeptReports;
+use kept::{KeptReports, remove_unended, write_unended};
 use parking_lot::{Mutex, MutexGuard};
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -47,7 +47,7 @@ pub struct Validations {
     queue: Mutex<Queue>,
     /// Wakes [`run_validations`].
     enqueued: Notify,
-    /// Whether the service stops. What then ends is forgotten.
+    /// Whether the service stops. What then ends is not kept, because it begins again.
     is_stopping: AtomicBool,
 }
 
@@ -59,10 +59,11 @@ struct Queue {
 }
 
 impl Validations {
-    /// Opens the kept reports in this folder. Removes the files that cannot be read.
+    /// Opens the kept reports in this folder, and enqueues the validations that had not ended. Removes the files that cannot
+    /// be read.
     pub(crate) fn open(folder: &Path) -> Self {
         let kept = KeptReports::open(folder);
-        let queue = Queue { waiting: VecDeque::new(), running: None, kept };
+        let queue = Queue { waiting: kept.read_unended(), running: None, kept };
         Self {
             queue: Mutex::new(queue),
             enqueued: Notify::new(),
@@ -93,6 +94,11 @@ impl Validations {
     /// forgotten, and one that runs is cancelled.
     pub(crate) fn remove_reports(&self, business_object: &str) {
         let mut queue = self.lock();
+        let running = queue.running.iter().map(|(running, _)| running);
+        let unended = queue.waiting.iter().chain(running);
+        for gone in unended.filter(|one| one.business_object == business_object) {
+            remove_unended(&queue.kept.folder(), &gone.id);
+        }
         queue.waiting.retain(|waiting| waiting.business_object != business_object);
         if let Some((running, cancellation)) = &queue.running
             && running.business_object == business_object
@@ -109,6 +115,21 @@ impl Validations {
 }
 
 impl Queue {
+    /// Checks that another validation may wait.
+    ///
+    /// # Errors
+    /// `ErrorClass::Unavailable`
+    fn check_capacity(&self) -> Result<(), GatewayError> {
+        if self.waiting.len() < MAX_WAITING {
+            return Ok(());
+        }
+        let busy = ErrorClass::Unavailable(RETRY_DELAY);
+        let detail = format!(
+            "a validation runs and {MAX_WAITING} wait already; try again when one of them has ended"
+        );
+        Err(GatewayError::new(busy, detail))
+    }
+
     /// Iterates over all validations, the newest first.
     fn iter(&self) -> impl Iterator<Item = &Validation> {
         let running = self.running.iter().map(|(running, _)| running);
@@ -136,14 +157,26 @@ impl Queue {
     }
 }
 
-/// Enqueues the validation of all members of a Business Object, in whatever mode it validates ingestions.
+/// Enqueues the validation of all members of a Business Object, in whatever mode it validates ingestions. It survives a
+/// restart.
 ///
 /// # Errors
 /// - `ErrorClass::Forbidden` without the role Contributor
 /// - `ErrorClass::Conflict` if it names no shapes graphs
 /// - `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk
 /// - `ErrorClass::Unavailable` if too many validations wait
-pub fn start_validation(
+pub async fn start_validation(
+    gateway: &Gateway,
+    by: &Authorized,
+    business_object: Arc<Compiled>,
+) -> Result<Validation, GatewayError> {
+    let start =
+        move |gateway: &Gateway, by: &Authorized| enqueue_validation(gateway, by, &business_object);
+    gateway.run(by, Role::Contributor, start).await
+}
+
+/// As [`start_validation`]. Blocking.
+fn enqueue_validation(
     gateway: &Gateway,
     by: &Authorized,
     business_object: &Compiled,
@@ -151,15 +184,12 @@ pub fn start_validation(
     by.with_current_role()?.require_role(Role::Contributor)?;
     check_has_shapes(business_object)?;
     gateway.disk.check_reserve()?;
+    let folder = {
+        let queue = gateway.validations.lock();
+        queue.check_capacity()?;
+        queue.kept.folder()
+    };
     let object = &business_object.object;
-    let mut queue = gateway.validations.lock();
-    if queue.waiting.len() >= MAX_WAITING {
-        let busy = ErrorClass::Unavailable(RETRY_DELAY);
-        let detail = format!(
-            "a validation runs and {MAX_WAITING} wait already; try again when one of them has ended"
-        );
-        return Err(GatewayError::new(busy, detail));
-    }
     let validation = Validation {
         id: uuid::Uuid::now_v7().to_string(),
         business_object: object.id.clone(),
@@ -177,6 +207,16 @@ pub fn start_validation(
         listed: 0,
         error: None,
     };
+    if let Err(error) = write_unended(&folder, &validation) {
+        tracing::warn!(%error, id = validation.id, "Writing the file of a validation failed; a restart forgets it.");
+    }
+    let mut queue = gateway.validations.lock();
+    // Others may have come meanwhile.
+    if let Err(busy) = queue.check_capacity() {
+        drop(queue);
+        remove_unended(&folder, &validation.id);
+        return Err(busy);
+    }
     queue.waiting.push_back(validation.clone());
     drop(queue);
     gateway.validations.enqueued.notify_one();
@@ -335,12 +375,16 @@ pub async fn cancel_validation(
         GatewayError::new(ErrorClass::Conflict, detail)
     })?;
     record_step(gateway, by, "validation.cancelled", &cancelled);
-    if cancelled.started_at.is_some() {
-        return Ok(cancelled);
-    }
-    gateway
-        .read(move |gateway| Ok(run::keep_ended(gateway, cancelled, report::Findings::default())))
-        .await
+    let end = move |gateway: &Gateway| {
+        if cancelled.started_at.is_none() {
+            return Ok(run::keep_ended(gateway, cancelled, report::Findings::default()));
+        }
+        // The service may stop before it ends. It must not begin again then.
+        let folder = gateway.validations.lock().kept.folder();
+        remove_unended(&folder, &cancelled.id);
+        Ok(cancelled)
+    };
+    gateway.read(end).await
 }
 
 fn record_step(gateway: &Gateway, by: &Authorized, what: &'static str, validation: &Validation) {
@@ -357,9 +401,7 @@ fn find_known(gateway: &Gateway, id: &str) -> Result<Validation, GatewayError> {
 fn unknown_validation_error(id: &str) -> GatewayError {
     GatewayError::new(
         ErrorClass::NotFound,
-        format!(
-            "there is no validation with the id {id:?}; a restart forgets those that have not ended, and the last 100 are kept"
-        ),
+        format!("there is no validation with the id {id:?}; the last 100 that ended are kept"),
     )
 }
 

@@ -1,8 +1,11 @@
 //! The reports that are kept: one file each, within a number and a size. A report can have megabytes, is derived from
 //! the store, and is needed for some time. As a document of the store, it would be in each new base and in each backup.
+//!
+//! A validation that has not ended has a file too, so that it begins again after a restart.
 use super::report::read_header;
 use penstock_base::files::{create_folders, sync_folder, write_atomically};
 use penstock_resources::validation::Validation;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
@@ -14,6 +17,19 @@ const MAX_REPORTS: usize = 100;
 const MAX_BYTES: u64 = 64 << 20;
 /// The extension of a file; its name is the id of the validation.
 const EXTENSION: &str = "report";
+/// The extension of the file of a validation that has not ended; its name is the id of the validation.
+const UNENDED_EXTENSION: &str = "queued";
+/// The number of times that a validation begins to run. Perhaps it was what ended the process each time.
+const MAX_RUNS: u32 = 3;
+
+/// A validation that has not ended, in its file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Unended {
+    #[serde(flatten)]
+    validation: Validation,
+    /// How many times it began to run without a regular stop of the service after it.
+    runs: u32,
+}
 
 /// The reports of the last validations, the newest first.
 #[derive(Debug)]
@@ -29,7 +45,10 @@ impl KeptReports {
         let mut reports = Vec::new();
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
         for path in files.map(|file| file.path()) {
-            let is_report = path.extension().is_some_and(|found| found == EXTENSION);
+            if has_extension(&path, UNENDED_EXTENSION) {
+                continue;
+            }
+            let is_report = has_extension(&path, EXTENSION);
             match read_header(&path) {
                 Ok(report) if is_report => {
                     let bytes = fs::metadata(&path).map_or(0, |found| found.len());
@@ -45,6 +64,36 @@ impl KeptReports {
         }
         reports.sort_by(|(a, _), (b, _)| b.id.cmp(&a.id));
         Self { folder: folder.to_owned(), reports: reports.into() }
+    }
+
+    /// Reads the validations that had not ended when the gateway stopped, the oldest first. Removes the files of those that
+    /// have a report, those that were interrupted too often, and those that cannot be read.
+    pub(super) fn read_unended(&self) -> VecDeque<Validation> {
+        let mut found = Vec::new();
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let paths = files.map(|file| file.path());
+        for path in paths.filter(|path| has_extension(path, UNENDED_EXTENSION)) {
+            match read_unended_file(&path) {
+                Ok(Unended { validation, .. })
+                    if self.iter().any(|ended| ended.id == validation.id) => {}
+                Ok(Unended { validation, runs }) if runs < MAX_RUNS => {
+                    found.push(validation);
+                    continue;
+                }
+                Ok(Unended { validation, runs }) => tracing::warn!(
+                    id = validation.id,
+                    business_object = validation.business_object_name,
+                    runs,
+                    "The process ended each time that a validation ran, so the validation does not begin again."
+                ),
+                Err(error) => {
+                    tracing::warn!(%error, "A validation that had not ended was removed.");
+                }
+            }
+            remove_file(&path);
+        }
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        found.into()
     }
 
     /// Iterates over the validations, the newest first.
@@ -97,8 +146,49 @@ pub(super) fn write_file(folder: &Path, id: &str, content: &[u8]) -> io::Result<
     write_atomically(&report_path(folder, id), content)
 }
 
+/// Writes the file of a validation that has not ended. After a power cut there is the complete file, or none.
+pub(super) fn write_unended(folder: &Path, validation: &Validation) -> io::Result<()> {
+    create_folders(folder)?;
+    let path = unended_path(folder, &validation.id);
+    write_unended_file(&path, &Unended { validation: validation.clone(), runs: 0 })
+}
+
+/// Changes how many times a validation that has not ended began to run. Without its file it will not begin again.
+pub(super) fn update_runs(folder: &Path, id: &str, update: impl FnOnce(u32) -> u32) {
+    let path = unended_path(folder, id);
+    let updated = read_unended_file(&path)
+        .map(|unended| Unended { runs: update(unended.runs), ..unended })
+        .and_then(|unended| write_unended_file(&path, &unended));
+    if let Err(error) = updated
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, id, "Counting the runs of a validation failed.");
+    }
+}
+
+/// Removes the file of a validation that has not ended, so that it does not begin again.
+pub(super) fn remove_unended(folder: &Path, id: &str) {
+    remove_file(&unended_path(folder, id));
+}
+
+fn read_unended_file(path: &Path) -> io::Result<Unended> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+fn write_unended_file(path: &Path, unended: &Unended) -> io::Result<()> {
+    write_atomically(path, &serde_json::to_vec(unended)?)
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
 fn report_path(folder: &Path, id: &str) -> PathBuf {
     folder.join(format!("{id}.{EXTENSION}"))
+}
+
+fn unended_path(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!("{id}.{UNENDED_EXTENSION}"))
 }
 
 fn remove_file(path: &Path) {
@@ -160,6 +250,45 @@ mod tests {
         fs::write(folder.join("1000.report.new"), "torn").unwrap();
         assert_eq!(ids(&KeptReports::open(&folder)), expected);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), MAX_REPORTS);
+    }
+
+    #[test]
+    fn validations_that_have_not_ended_are_read_again_unless_they_have_a_report() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("validations");
+        let mut kept = KeptReports::open(&folder);
+        for number in [3, 1, 2] {
+            write_unended(&folder, &validation(number)).unwrap();
+        }
+        // The power was cut between the report and the removal of the other file.
+        add(&mut kept, 2);
+        fs::write(folder.join("0004.queued"), "torn").unwrap();
+        let kept = KeptReports::open(&folder);
+        assert_eq!(kept.read_unended(), [validation(1), validation(3)]);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
+        remove_unended(&folder, "0001");
+        assert_eq!(kept.read_unended(), [validation(3)]);
+    }
+
+    #[test]
+    fn a_validation_that_ends_the_process_each_time_does_not_begin_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = KeptReports::open(dir.path());
+        write_unended(dir.path(), &validation(1)).unwrap();
+        let run = || update_runs(dir.path(), "0001", |runs| runs + 1);
+        for _ in 1..MAX_RUNS {
+            run();
+            assert_eq!(kept.read_unended(), [validation(1)]);
+        }
+        // The service stopped regularly.
+        update_runs(dir.path(), "0001", |_| 0);
+        for _ in 0..MAX_RUNS {
+            assert_eq!(kept.read_unended(), [validation(1)]);
+            run();
+        }
+        assert!(kept.read_unended().is_empty());
+        run();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Runs validations, one after the other, on a thread of its own.
-use super::kept::write_file;
+use super::kept::{remove_unended, update_runs, write_file};
 use super::report::Findings;
 use crate::gateway::Gateway;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 /// The maximum pause after a batch.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// Runs the validations that clients enqueue until `stop` becomes true. One that runs then is cancelled, and forgotten.
+/// Runs the validations that clients enqueue until `stop` becomes true. One that runs then begins again at the next start.
 pub async fn run_validations(gateway: Gateway, mut stop: watch::Receiver<bool>) {
     loop {
         while let Some((validation, cancellation)) = start_next(&gateway) {
@@ -67,6 +67,8 @@ pub(super) fn start_next(gateway: &Gateway) -> Option<(Validation, Cancellation)
 
 fn run_validation(gateway: &Gateway, mut validation: Validation, cancellation: &Cancellation) {
     let started = Instant::now();
+    let folder = gateway.validations.lock().kept.folder();
+    update_runs(&folder, &validation.id, |runs| runs + 1);
     let mut findings = Findings::default();
     let result = validate(gateway, &mut validation, &mut findings, cancellation);
     let mut queue = gateway.validations.lock();
@@ -84,7 +86,9 @@ fn run_validation(gateway: &Gateway, mut validation: Validation, cancellation: &
     // In this state it cannot be cancelled.
     queue.running = Some((validation.clone(), cancellation.clone()));
     drop(queue);
-    if !gateway.validations.is_stopping.load(Ordering::Acquire) {
+    if gateway.validations.is_stopping.load(Ordering::Acquire) {
+        update_runs(&folder, &validation.id, |_| 0);
+    } else {
         let ended = keep_ended(gateway, validation, findings);
         count_validation(
             ended.state.name(),
@@ -185,6 +189,7 @@ pub(super) fn keep_ended(
         validation.listed = 0;
         0
     });
+    remove_unended(&folder, &validation.id);
     let mut queue = gateway.validations.lock();
     queue.kept.add(validation.clone(), bytes);
     if queue.running.as_ref().is_some_and(|(running, _)| running.id == validation.id) {

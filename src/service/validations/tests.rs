@@ -36,7 +36,7 @@ async fn define_pumps(gateway: &Gateway, names: &[&str]) -> Arc<Compiled> {
 }
 
 fn start(gateway: &Gateway, pumps: &Compiled) -> Result<Validation, GatewayError> {
-    start_validation(gateway, &Authorized::local(), pumps)
+    enqueue_validation(gateway, &Authorized::local(), pumps)
 }
 
 async fn cancel(gateway: &Gateway, id: &str) -> Result<Validation, GatewayError> {
@@ -102,8 +102,6 @@ async fn what_waits_is_validated_and_what_ended_survives_a_restart() {
     assert_eq!(gateway.validations.list_last_counts(), [("Pump".to_owned(), ended.counts)]);
     stop.send(true).unwrap();
     worker.await.unwrap();
-    // This one waits when the service stops.
-    let forgotten = start(&gateway, &pumps).unwrap();
     drop(gateway);
 
     let gateway = open_gateway(dir.path(), &[]);
@@ -113,7 +111,37 @@ async fn what_waits_is_validated_and_what_ended_survives_a_restart() {
     assert_eq!((report.constraints.len(), report.constraints[0].count), (1, 2));
     let page = list_violations(&gateway, &Caller::local(), &ids[1], 1, 10).await.unwrap();
     assert_eq!((page.len(), page[0].violation.value.as_deref()), (1, Some("b")));
-    assert_eq!(find_known(&gateway, &forgotten.id).unwrap_err().class, ErrorClass::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_restart_interrupts_begins_again_unless_it_was_cancelled() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    let pumps = define_pumps(&gateway, &["a"]).await;
+    let queued: Vec<_> = (0..4).map(|_| start(&gateway, &pumps).unwrap()).collect();
+    // Nothing runs them here, so they stay as they are until the restart.
+    run::start_next(&gateway).unwrap();
+    cancel(&gateway, &queued[0].id).await.unwrap();
+    run::start_next(&gateway).unwrap();
+    cancel(&gateway, &queued[2].id).await.unwrap();
+    drop(gateway);
+
+    let gateway = open_gateway(dir.path(), &[]);
+    let body = r#"{"data": [{"name": "b"}]}"#;
+    ingest_body(&gateway.store, gateway.catalogue.watch(), &pumps, Mode::Add, body).unwrap();
+    let listed = list_validations(&gateway, &Caller::local(), None, None, 100);
+    let open: Vec<_> = listed.iter().filter(|one| one.state.is_open()).cloned().collect();
+    assert_eq!(open, [queued[3].clone(), queued[1].clone()], "the newest first");
+    let (stop, stopped) = watch::channel(false);
+    let worker = tokio::spawn(run_validations(gateway.clone(), stopped));
+    let interrupted = wait_for_end(&gateway, &queued[1].id).await;
+    assert_eq!(interrupted.state, ValidationState::Finished, "{interrupted:?}");
+    assert_eq!(interrupted.counts.violation, 2, "of a new snapshot");
+    wait_for_end(&gateway, &queued[3].id).await;
+    stop.send(true).unwrap();
+    worker.await.unwrap();
+    let files = std::fs::read_dir(dir.path().join("validations")).unwrap();
+    assert_eq!(files.count(), 3, "only reports are left");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -143,7 +143,8 @@ pub(crate) async fn start_validation(_req: &mut Request, depot: &mut Depot) -> P
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let id = form.trimmed("businessObject").unwrap_or_default();
     let business_object = find_business_object(&gateway, &id)?;
-    Ok(match validations::start_validation(&gateway, caller(depot), &business_object) {
+    let by = caller(depot);
+    Ok(match validations::start_validation(&gateway, by, business_object).await {
         Ok(queued) => {
             let words = format!("The validation of {} is queued.", queued.business_object_name);
             PageReply::redirect(format!("/admin/quality/{}", queued.id), words)

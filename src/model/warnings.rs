@@ -1,9 +1,10 @@
 //! Warnings about definitions: what is valid but probably unintended.
 //!
 //! [`check_definition`] needs no store. [`check_namespaces`] reads the existing namespaces and whether they have data.
-use super::mapping::{Mapping, Property, Value};
+use super::mapping::{Codes, Mapping, Property, Value};
 use super::namespace::{self, BASE_WITHOUT_URL, KnownNamespaces, Namespace, Overlaps};
 use super::resource::{Compiled, Conditions, Definition};
+use super::view::find_owning_field;
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::{Finding, GatewayError};
@@ -135,8 +136,23 @@ fn unsatisfiable_reason<'a>(
             )
         });
     };
-    let other = earlier.find(|(other, term)| other == predicate && term != value);
-    other.filter(|_| !property.is_array).map(|(_, other)| {
+    if property.is_ordered {
+        return Some(format!(
+            "the field `{}` is an ordered array, whose property leads to a list of its elements",
+            field.name
+        ));
+    }
+    if let Some(codes) = property.codes.as_deref().and_then(Codes::list)
+        && !codes.has_value(&property.value, value.as_ref())
+    {
+        return Some(format!("the field `{}` has no code for this value", field.name));
+    }
+    // Fields that share a property have a value each, and so has each language of a map.
+    let owner = |term: &Term| find_owning_field(&mapping.root, predicate.as_ref(), term.as_ref());
+    let has_one_value = !property.is_array && property.value.language_map().is_none();
+    let other = earlier
+        .find(|(other, term)| other == predicate && term != value && owner(term) == owner(value));
+    other.filter(|_| has_one_value).map(|(_, other)| {
         format!("another condition requires {other}, but the field `{}` has one value", field.name)
     })
 }

@@ -110,6 +110,45 @@ async fn unsatisfiable_conditions_cause_warnings() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn conditions_that_an_object_can_satisfy_cause_no_warnings() {
+    let server = TestApp::start(&[BASE]).await;
+    let config = "type: object\npath: Pump:.\nfields:\n  \
+                  title: {type: string, path: <urn:title>, language: en}\n  \
+                  titel: {type: string, path: <urn:title>, language: de}\n  \
+                  names: {type: languageMap, path: <urn:name>}\n  \
+                  state: {type: resource, path: <urn:state>, values: {RUN: <urn:Running>}}\n  \
+                  goal: {type: resource, path: <urn:goal>, values: {RUN: <urn:Running>}}\n  \
+                  steps: {type: array, ordered: true, path: <urn:step>, elements: string}\n";
+    let text = |predicate: &str, value: &str, language: &str| json!({"predicate": predicate, "value": value, "language": language});
+    let conditions = json!([
+        text("urn:title", "Pump", "en"),
+        text("urn:title", "Pumpe", "de"),
+        text("urn:name", "Pump", "en"),
+        text("urn:name", "Pumpe", "de"),
+        {"predicate": "urn:goal", "value": "urn:Running"},
+        {"predicate": "urn:state", "value": "urn:Stopped"},
+        {"predicate": "urn:step", "value": "start"},
+        text("urn:title", "Valve", "en"),
+    ]);
+    let body = pump("Pump", &json!({"config": config, "conditions": conditions}));
+    let answer = server.put(ALL, &body).await.expect(201).json();
+    let found = warnings(&answer);
+    let at: Vec<&str> = found
+        .iter()
+        .map(|(at, _)| at.as_str())
+        .filter(|at| at.starts_with("/conditions"))
+        .collect();
+    assert_eq!(at, ["/conditions/5", "/conditions/6", "/conditions/7"], "{found:?}");
+    assert_warning(&answer, "/conditions/5", &["`state` has no code"]);
+    assert_warning(&answer, "/conditions/6", &["`steps` is an ordered array"]);
+    assert_warning(
+        &answer,
+        "/conditions/7",
+        &["another condition requires \"Pump\"@en", "`title`"],
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_nested_object_in_the_root_s_namespace_causes_a_warning() {
     let server = TestApp::start(&[BASE]).await;
     let config = "type: object\npath: Pump:.\nfields:\n  parts:\n    type: array\n    path: <urn:part>\n    \

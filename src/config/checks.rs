@@ -55,11 +55,8 @@ pub(super) fn warn_about_keys(values: &Values, warnings: &mut Vec<String>) {
         |name: &str| name == format!("{TARGET_PREFIX}key") || name == "service.export.default.key";
     for (name, entry) in values.iter().filter(|(_, entry)| is_key(&entry.setting.name)) {
         let template = entry.raw.to_string().trim().parse::<KeyTemplate>();
-        if template.is_ok_and(|template| !template.tells_kind()) {
-            warnings.push(format!(
-                "{name} has neither {{kind}} nor {{suffix}}, so a consumer cannot tell incremental and deleted \
-                 exports from full ones by their keys; add one of them"
-            ));
+        if let Some(why) = template.ok().and_then(|template| template.warning()) {
+            warnings.push(format!("{name} {why}"));
         }
     }
 }

@@ -115,6 +115,14 @@ impl KeyTemplate {
         self.has(Placeholder::Kind) || self.has(Placeholder::Suffix)
     }
 
+    /// Returns why consumers may misread the keys; `None` if these tell the kind of each export.
+    pub fn warning(&self) -> Option<&'static str> {
+        (!self.tells_kind()).then_some(
+            "has neither {kind} nor {suffix}, so a consumer cannot tell incremental and deleted exports from full ones by \
+             their keys; add one of them",
+        )
+    }
+
     /// Returns the number of placeholders.
     pub fn placeholder_count(&self) -> usize {
         self.parts.iter().filter(|part| matches!(part, KeyPart::Placeholder(_))).count()
@@ -307,6 +315,7 @@ mod tests {
         assert!(KeyTemplate::default().tells_kind());
         let earlier: KeyTemplate = "{prefix}{name}/{name}-{date}-{sequence}.json".parse().unwrap();
         assert!(!earlier.tells_kind());
+        assert!(earlier.warning().is_some() && KeyTemplate::default().warning().is_none());
         for template in [
             "{prefix}{kind}/{name}/{yyyy}/{mm}/{dd}/{sequence}.json",
             "{prefix}{gateway}/{name}/{sequence}-{kind}.json",

@@ -7,8 +7,10 @@ use super::s3::Bucket;
 use super::sparql::StoreTarget;
 use super::{ExportOptions, ExporterParts};
 use penstock_base::bucket_name::check_bucket_name;
+use penstock_base::error::Finding;
 use penstock_config::{ExportFormat, SparqlProtocol, TargetKind, Targets};
 use penstock_resources::export::Export;
+use penstock_resources::warning::Warning;
 use std::path::{Path, PathBuf};
 
 /// An opened target.
@@ -186,6 +188,15 @@ pub(super) fn file_settings(targets: &Targets, bucket_name: &str) -> FileSetting
 /// Returns the key prefix of a target.
 pub(super) fn key_prefix(targets: &Targets, bucket_name: &str) -> String {
     file_settings(targets, bucket_name).prefix
+}
+
+/// Returns the warnings about the settings of a target.
+pub(super) fn collect_warnings(targets: &Targets, bucket_name: &str) -> Vec<Warning> {
+    let FileSettings { key, graph, .. } = file_settings(targets, bucket_name);
+    // The exports of a SPARQL store have no keys of the template.
+    let why = key.warning().filter(|_| graph.is_none());
+    let warn = |why: &str| Finding::whole(format!("the key template {key} {why}"));
+    why.map(warn).into_iter().map(Warning::from).collect()
 }
 
 /// Returns the type of a target, as the configuration calls it.

@@ -35,6 +35,7 @@ impl ExporterParts {
             next_attempt: None,
             paused: self.uplink.pause_reason(),
             remark: None,
+            warnings: target::collect_warnings(&options.targets, &name),
             depth: 0,
             waiting: self.waiting.count_for_target(&name),
             bytes: 0,

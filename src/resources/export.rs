@@ -1,5 +1,6 @@
 //! Exports, their files and their targets.
 use crate::names::wire_names;
+use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -210,6 +211,8 @@ pub struct Target {
     pub paused: Option<String>,
     /// What an operator should know although nothing failed, in words.
     pub remark: Option<String>,
+    /// Valid settings that are probably mistakes.
+    pub warnings: Vec<Warning>,
     /// Number of waiting exports.
     pub depth: u64,
     /// Number of Business Objects whose automatic exports wait for space in the spool.

@@ -1,4 +1,5 @@
 //! Sources and their connections.
+use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ pub struct Source {
     /// Its connections, one for each Business Object.
     pub connections: Vec<SourceConnection>,
     /// What an operator should look at.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// A subscription.

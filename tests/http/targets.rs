@@ -86,3 +86,26 @@ async fn a_store_without_queries_has_a_remark_wherever_its_target_is_shown() {
         assert!(page.contains(remark), "{path}: {page}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_whose_keys_do_not_tell_the_kind_has_a_warning() {
+    let target = |setting: &str| format!("--service.export.targets.{setting}");
+    let settings = [
+        target("plant.type=directory"),
+        target("plant.key={prefix}{name}/{sequence}.json"),
+        target("site.type=directory"),
+    ];
+    let server = TestApp::start(&lent(&settings)).await;
+    let targets = server.items("/api/v1/targets").await;
+    targets[0].includes(&json!({"name": "plant"}));
+    targets[1].includes(&json!({"name": "site", "warnings": []}));
+    let message = targets[0]["warnings"][0]["message"].text();
+    let words = "{prefix}{name}/{sequence}.json has neither {kind} nor {suffix}";
+    assert!(message.contains(words), "{message}");
+    let query = json!({"query": "{ targets { warnings { message } } }"});
+    let found = server.post("/graphql", &query).await.expect(200).json();
+    let expected = json!([{"warnings": [{"message": message}]}, {"warnings": []}]);
+    assert_eq!(found["data"]["targets"], expected);
+    let page = server.page("/admin/targets/plant").await;
+    assert!(page.contains(words), "{page}");
+}

@@ -357,6 +357,7 @@ mod tests {
             next_attempt: None,
             paused: None,
             remark: None,
+            warnings: Vec::new(),
             depth: 2,
             waiting: 1,
             bytes: 10,

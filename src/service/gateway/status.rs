@@ -70,8 +70,9 @@ impl Gateway {
         let certificate = status.certificate.as_ref();
         let of_certificate = certificate.and_then(|one| describe_end(one, Timestamp::now()));
         status.warnings.extend(of_certificate);
-        let of_sources = status.sources.iter().flat_map(|source| source.warnings.iter().cloned());
-        let of_sources: Vec<_> = of_sources.take(MAX_SOURCE_WARNINGS).collect();
+        let of_sources = status.sources.iter().flat_map(|source| &source.warnings);
+        let of_sources = of_sources.take(MAX_SOURCE_WARNINGS).map(|one| one.message.clone());
+        let of_sources: Vec<_> = of_sources.collect();
         status.warnings.extend(of_sources);
         let of_backup = status.backup.as_ref().map(|backup| backup.warnings.clone());
         status.warnings.extend(of_backup.unwrap_or_default());

@@ -4,7 +4,7 @@ use crate::audit::change_event;
 use crate::gateway::Gateway;
 use jiff::{SignedDuration, Timestamp};
 use penstock_auth::{Authorized, Role};
-use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::time::format_rfc3339;
 use penstock_config::{Source, Subscription};
 use penstock_model::csv::check_text_field;
@@ -47,7 +47,7 @@ fn show_source(gateway: &Gateway, name: &str, source: &Source) -> source::Source
         enabled: !is_revoked,
         subscriptions: source.subscriptions.iter().map(show_subscription).collect(),
         connections,
-        warnings,
+        warnings: warnings.into_iter().map(|warning| Finding::whole(warning).into()).collect(),
     }
 }
 

@@ -326,7 +326,10 @@ fn invalid_messages_that_cannot_be_kept_are_counted() {
     let expected = Stored { messages: 2, objects: 1, dead_letters: 0, dropped: 1 };
     assert_eq!(fixture.try_store(&messages), Ok(expected));
     let info = collect_sources(&fixture.gateway).remove(0);
-    assert!(info.warnings.iter().any(|warning| warning.contains("rejected.bytes")), "{info:?}");
+    assert!(
+        info.warnings.iter().any(|warning| warning.message.contains("rejected.bytes")),
+        "{info:?}"
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};
 use penstock_resources::source::{Source, SourceConnection, SourceTest};
+use penstock_resources::warning::Warning;
 use penstock_service::sources;
 use salvo::{Depot, Request, handler};
 
@@ -50,7 +51,7 @@ pub(crate) async fn show_source(req: &mut Request, depot: &mut Depot) -> PageRes
     let mut source = sources::read_source(&gateway(depot)?, caller(depot), name)?;
     // The sections of the connections have their errors.
     let errors: Vec<_> = source.connections.iter().filter_map(|one| one.error.as_ref()).collect();
-    let is_shown = |warning: &String| errors.iter().any(|error| warning.ends_with(error.as_str()));
+    let is_shown = |one: &Warning| errors.iter().any(|error| one.message.ends_with(error.as_str()));
     source.warnings.retain(|warning| !is_shown(warning));
     let frame = Frame::new(req, depot, Section::Sources);
     let is_admin = frame.may(Role::Admin);

@@ -1,5 +1,5 @@
 //! The settings of a definition for automatic exports and retention.
-use super::schedule::Schedule;
+use super::schedule::{Schedule, parse_zone};
 use super::{Definition, SettingError};
 use std::time::Duration;
 
@@ -31,17 +31,16 @@ impl Definition {
         let mut wrong = Vec::new();
         let mut read =
             AutomaticExports { schedule: None, debounce: DEFAULT_DEBOUNCE, retention: None };
-        match (&self.schedule, &self.timezone) {
-            (Some(schedule), timezone) => match Schedule::parse(schedule, timezone.as_deref()) {
-                Ok(schedule) => read.schedule = Some(schedule),
-                Err(found) => wrong.push(found),
-            },
-            // A time zone without a schedule has no effect, but an invalid one is still an error.
-            (None, Some(timezone)) => {
-                wrong.extend(Schedule::parse("0 0 * * *", Some(timezone)).err());
-            }
-            (None, None) => {}
+        // A time zone without a schedule has no effect, but an invalid one is still an error. It hides none of the schedule.
+        let timezone = self.timezone.as_deref();
+        let invalid_zone = timezone.and_then(|name| parse_zone(name).err());
+        let timezone = timezone.filter(|_| invalid_zone.is_none());
+        match self.schedule.as_deref().map(|schedule| Schedule::parse(schedule, timezone)) {
+            Some(Ok(schedule)) => read.schedule = Some(schedule),
+            Some(Err(found)) => wrong.push(found),
+            None => {}
         }
+        wrong.extend(invalid_zone);
         let mut find = |member, cause| wrong.push(SettingError { member, cause });
         match self.debounce.as_deref().map(parse_duration) {
             Some(Ok(debounce)) if debounce > MAX_DEBOUNCE => {

@@ -181,6 +181,7 @@ fn all_findings_are_reported_at_once() {
         ("/pushTargets/3/bucketName", "`bucketName` is missing"),
         ("/exportOnChange", "must be true or false, not a string"),
         ("/retention", "must be a string, not a number"),
+        ("/schedule", "the hour \"25\""),
         ("/timezone", "not a time zone"),
         ("/debounce", "`500ms`, `5s`"),
         ("/describtion", "did you mean `description`?"),

@@ -2,6 +2,8 @@
 use penstock_http::access::MinimumRole::{Admin, User};
 use penstock_http::call::Call;
 use penstock_http::operation::{Operation, get, post};
+use penstock_http::parameters::PageQuery;
+use penstock_http::query::TextCursor;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_resources::Page;
 use penstock_resources::source::{Source, SourceTest};
@@ -11,8 +13,12 @@ use penstock_service::sources;
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v1/sources", User, list_sources)
-            .describe("listSources", "Sources", "Lists every source of the configuration.")
-            .answer::<Page<Source>>(200, "All sources.")
+            .describe(
+                "listSources",
+                "Sources",
+                "Lists every source of the configuration, ordered by name.",
+            )
+            .answer::<Page<Source>>(200, "A page.")
             .problems(&[400]),
         get("/api/v1/sources/{name}", User, get_source)
             .describe("getSource", "Sources", "Returns a source.")
@@ -33,9 +39,9 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn list_sources(call: Call<'_>) -> ReplyResult {
-    let items = sources::list_sources(&call.gateway()?, call.caller())?;
-    Reply::json(&Page { items, next: None })
+async fn list_sources(call: Call<'_>, query: PageQuery<TextCursor>) -> ReplyResult {
+    let all = sources::list_sources(&call.gateway()?, call.caller())?;
+    Reply::json(&query.page_of_all(all, |source| source.name.as_str()))
 }
 
 async fn get_source(call: Call<'_>) -> ReplyResult {

@@ -2,6 +2,8 @@
 use penstock_http::access::MinimumRole::{Admin, User};
 use penstock_http::call::Call;
 use penstock_http::operation::{Operation, get, post};
+use penstock_http::parameters::PageQuery;
+use penstock_http::query::TextCursor;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_resources::Page;
 use penstock_resources::export::{Target, TargetTest};
@@ -14,9 +16,9 @@ pub(super) fn operations() -> Vec<Operation> {
             .describe(
                 "listTargets",
                 "Exports",
-                "Lists every target that the configuration, a Business Object or the queue names.",
+                "Lists every target that the configuration, a Business Object or the queue names, ordered by name.",
             )
-            .answer::<Page<Target>>(200, "All targets.")
+            .answer::<Page<Target>>(200, "A page.")
             .problems(&[400]),
         post("/api/v1/targets/{bucketName}/test", Admin, test_target)
             .describe(
@@ -31,9 +33,9 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn list_targets(call: Call<'_>) -> ReplyResult {
-    let items = targets::list_targets(&call.gateway()?).await?;
-    Reply::json(&Page { items, next: None })
+async fn list_targets(call: Call<'_>, query: PageQuery<TextCursor>) -> ReplyResult {
+    let all = targets::list_targets(&call.gateway()?).await?;
+    Reply::json(&query.page_of_all(all, |target| target.name.as_str()))
 }
 
 async fn test_target(call: Call<'_>) -> ReplyResult {

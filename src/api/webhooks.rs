@@ -2,6 +2,8 @@
 use penstock_http::access::MinimumRole::Admin;
 use penstock_http::call::Call;
 use penstock_http::operation::{Operation, get, post};
+use penstock_http::parameters::PageQuery;
+use penstock_http::query::TextCursor;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_resources::Page;
 use penstock_resources::webhook::{Webhook, WebhookTest};
@@ -11,8 +13,12 @@ use penstock_service::webhooks;
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v1/webhooks", Admin, list_webhooks)
-            .describe("listWebhooks", "Gateway", "Lists every webhook of the configuration.")
-            .answer::<Page<Webhook>>(200, "All webhooks.")
+            .describe(
+                "listWebhooks",
+                "Gateway",
+                "Lists every webhook of the configuration, ordered by name.",
+            )
+            .answer::<Page<Webhook>>(200, "A page.")
             .problems(&[400]),
         post("/api/v1/webhooks/{name}/test", Admin, test_webhook)
             .describe(
@@ -28,9 +34,9 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn list_webhooks(call: Call<'_>) -> ReplyResult {
-    let items = webhooks::list_webhooks(&call.gateway()?, call.caller()).await?;
-    Reply::json(&Page { items, next: None })
+async fn list_webhooks(call: Call<'_>, query: PageQuery<TextCursor>) -> ReplyResult {
+    let all = webhooks::list_webhooks(&call.gateway()?, call.caller()).await?;
+    Reply::json(&query.page_of_all(all, |webhook| webhook.name.as_str()))
 }
 
 async fn test_webhook(call: Call<'_>) -> ReplyResult {

@@ -278,6 +278,16 @@ impl<C: CursorKey> Parameters for PageQuery<C> {
     }
 }
 
+impl PageQuery<TextCursor> {
+    /// Creates the page of a list of which all items are given, ordered by `key`.
+    pub fn page_of_all<T>(&self, mut items: Vec<T>, key: impl Fn(&T) -> &str) -> Page<T> {
+        if let Some(after) = &self.after {
+            items.retain(|item| key(item) > after.as_str());
+        }
+        self.page(items, |item| key(item).to_owned())
+    }
+}
+
 impl<C: CursorKey> PageQuery<C> {
     /// Creates the page of these items, of which there is one more than `limit` if a further page follows.
     pub fn page<T>(&self, items: Vec<T>, key: impl Fn(&T) -> String) -> Page<T> {

@@ -1,5 +1,7 @@
-//! A test of a target, which reports obstacles and writes nothing, and what an operator should know of a target.
+//! A test of a target, which reports obstacles and writes nothing, what an operator should know of a target, and the pages
+//! of lists that come from the configuration.
 use penstock_test_support::prelude::*;
+use penstock_test_support::receiver::SECRET;
 use penstock_test_support::stub::{answer_with, serve};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,4 +110,33 @@ async fn a_target_whose_keys_do_not_tell_the_kind_has_a_warning() {
     assert_eq!(found["data"]["targets"], expected);
     let page = server.page("/admin/targets/plant").await;
     assert!(page.contains(words), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lists_of_what_is_configured_are_paged_too() {
+    let mut settings = Vec::new();
+    for name in ["c-1", "a-1", "b-1"] {
+        let of = |kind: &str, setting: &str| format!("--service.{kind}.{name}.{setting}");
+        settings.extend([
+            of("export.targets", "type=directory"),
+            of("sources", "type=mqtt"),
+            of("sources", "url=mqtt://127.0.0.1:9"),
+            of("sources", "subscriptions[0].topic=plant/#"),
+            of("sources", "subscriptions[0].business-object=Pump"),
+            of("webhooks", "url=http://127.0.0.1:9/hook"),
+            of("webhooks", &format!("secret={SECRET}")),
+            of("webhooks", "events=penstock.ingestion.committed"),
+        ]);
+    }
+    let server = TestApp::start(&lent(&settings)).await;
+    for list in ["targets", "sources", "webhooks"] {
+        let path = format!("/api/v1/{list}");
+        let items = server.all(&format!("{path}?limit=2"), 2).await;
+        let names: Vec<&str> = items.iter().map(|item| item["name"].text()).collect();
+        assert_eq!(names, ["a-1", "b-1", "c-1"], "{list}");
+        assert_eq!(server.items(&path).await.len(), 3, "{list}");
+        for bad in ["limit=0", "cursor=zz", "other=1"] {
+            server.get(&format!("{path}?{bad}")).await.problem(400);
+        }
+    }
 }

@@ -209,6 +209,15 @@ fn is_host(text: &str) -> bool {
         })
 }
 
+/// Returns a path, perhaps with a query, with this prefix. The path may have the prefix already: a proxy may pass it on or
+/// strip it.
+pub(super) fn add_prefix(prefix: &str, path: &str) -> String {
+    let has_prefix = path
+        .strip_prefix(prefix)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+    if has_prefix { path.to_owned() } else { format!("{prefix}{path}") }
+}
+
 /// Returns the path of `service.base-url`, without a slash at its end.
 pub fn base_path(base_url: Option<&str>) -> &str {
     let after_scheme = base_url.and_then(|url| url.split_once("://")).map_or("", |(_, rest)| rest);

@@ -1,7 +1,7 @@
 //! Errors on the wire: `application/problem+json` (RFC 9457).
 
 use super::accept::accepts_html;
-use super::origin::Origin;
+use super::origin::{Origin, add_prefix};
 use penstock_auth::AuthError;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::telemetry::trace::Trace;
@@ -112,11 +112,11 @@ impl Problem {
     pub(super) fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
         match depot.get_typed::<ErrorPage>() {
             Ok(ErrorPage(show)) if asks_for_page(req, depot) => show(self, req, depot, res),
-            _ => self.write_document(req.uri().path(), res),
+            _ => self.write_document(requested_path(req, depot), res),
         }
     }
 
-    fn write_document(mut self, path: &str, res: &mut Response) {
+    fn write_document(mut self, path: String, res: &mut Response) {
         let trace = res.extensions.get::<Trace>().copied();
         let trace = trace.unwrap_or_else(|| Trace::from_header(None));
         res.status_code(self.status);
@@ -124,7 +124,7 @@ impl Problem {
             res.headers_mut().insert(name, value);
         }
         let mut document = problem::Problem::from(self);
-        document.instance = Some(path.to_owned());
+        document.instance = Some(path);
         document.trace_id = Some(trace.id());
         // A document is plain data, which always has a JSON form.
         let json = serde_json::to_vec(&document).unwrap_or_default();
@@ -157,6 +157,15 @@ pub(super) fn reason_phrase(status: StatusCode) -> &'static str {
 /// Responds with a problem as a page.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorPage(pub fn(Problem, &Request, &Depot, &mut Response));
+
+/// Returns the path of the request as the client sent it, with the prefix that a proxy may have stripped.
+fn requested_path(req: &Request, depot: &Depot) -> String {
+    let path = req.uri().path();
+    // Without an origin, the request failed before its prefix was determined.
+    depot
+        .get_typed::<Origin>()
+        .map_or_else(|_| path.to_owned(), |origin| add_prefix(&origin.prefix, path))
+}
 
 /// Whether a browser asks for a page of the administration interface, as opposed to a program.
 fn asks_for_page(req: &Request, depot: &Depot) -> bool {

@@ -1,5 +1,5 @@
 //! The address to return to after signing in.
-use super::origin::Origin;
+use super::origin::{Origin, add_prefix};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The maximum number of bytes of a path to return to.
@@ -32,13 +32,9 @@ impl ReturnPath {
         }
     }
 
-    /// Returns the path with this prefix. The path may have the prefix already: a proxy may pass it on or strip it.
+    /// Returns the path with this prefix.
     pub fn with_prefix(&self, prefix: &str) -> String {
-        let has_prefix = self
-            .0
-            .strip_prefix(prefix)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
-        if has_prefix { self.0.clone() } else { format!("{prefix}{}", self.0) }
+        add_prefix(prefix, &self.0)
     }
 }
 

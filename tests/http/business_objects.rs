@@ -150,6 +150,14 @@ async fn a_prefix_works_everywhere() {
     let headers = [JSON, ("X-Forwarded-Prefix", "/elsewhere")];
     let created = server.send("PUT", ALL, &headers, other.to_string()).await.expect(201);
     assert!(created.header("location").starts_with("/elsewhere/api/v1/business-objects/"));
+    // The path of the request as the client sent it, whether the proxy has passed the prefix on or stripped it.
+    let none = format!("{ALL}/none");
+    let stripped = server.get_with(&none, &headers).await.problem(404);
+    assert_eq!(stripped["instance"], format!("/elsewhere{none}"));
+    for path in [none.clone(), format!("/gate/way{none}")] {
+        let problem = server.get(&path).await.problem(404);
+        assert_eq!(problem["instance"], format!("/gate/way{none}"), "{path}");
+    }
     let document = server.get_with("/api-doc/openapi.json", &headers).await.expect(200).json();
     assert_eq!(document["servers"][0]["url"], "/elsewhere");
     let page = server.get("/gate/way/swagger-ui").await.expect(302);

@@ -29,6 +29,9 @@ pub(super) const ID_AS_ELEMENT: &str =
 pub(super) const GROUP_AS_ELEMENT: &str =
     "a `group` cannot be an element, because it has no node of its own; write `type: object`";
 
+/// What a field compiles to: its property, if its path names one, and the type of its values.
+type Compiled = (Checked<Option<NamedNode>>, Checked<Value>);
+
 /// What `type` names.
 #[derive(Debug, Clone, Copy)]
 enum Type {
@@ -106,13 +109,14 @@ impl Compiler {
         property.map(FieldKind::Property)
     }
 
-    /// Returns the type of a field. Without one, reports the keys that no type takes too.
+    /// Returns the type of a field. Without one, reports the keys that no type takes too, and an invalid path.
     fn read_field_type(&mut self, definition: &Definition<'_>) -> Checked<Type> {
         let kind = self.read_type(definition);
         if kind.is_err() {
             let is_of_fields = |key: &&str| !ROOT_KEYS.contains(key);
             let all: Vec<&str> = KEYS.iter().copied().filter(is_of_fields).collect();
             self.check_keys(definition, &all);
+            drop(self.read_path(definition));
         }
         kind
     }
@@ -128,20 +132,20 @@ impl Compiler {
         self.add_reading(definition, definition, property)
     }
 
-    /// Returns the property of a field with the codes of its values. An error about its path is reported at `at`.
+    /// Returns the property of a field with the codes of its values. An error about its path is reported at `at`, also beside
+    /// errors of its values.
     fn build_property(
         &mut self,
-        value: Checked<(Option<NamedNode>, Value)>,
+        (predicate, value): Compiled,
         at: Location,
         values: &Definition<'_>,
     ) -> Checked<Property> {
-        let (predicate, value) = value?;
-        let codes = self.read_codes(values, &value);
-        let predicate = predicate.ok_or_else(|| {
+        let codes = value.as_ref().map_or(Ok(None), |value| self.read_codes(values, value));
+        let predicate = predicate?.ok_or_else(|| {
             let message = "the path names no property; write it as `<IRI>`, or `<IRI>/Namespace:.` for objects";
             self.report_error(at, values.place, message)
         })?;
-        let mut property = Property::new(predicate, value);
+        let mut property = Property::new(predicate, value?);
         property.codes = codes?;
         Ok(property)
     }
@@ -284,13 +288,13 @@ impl Compiler {
         Ok(Some((*at, path)))
     }
 
-    /// Returns the type of values that a definition describes, and the property that its path names.
+    /// Returns the property that a path names, and the type of values that a definition describes.
     fn compile_value(
         &mut self,
         kind: Type,
         definition: &Definition<'_>,
         path: Checked<Option<(Location, Path)>>,
-    ) -> Checked<(Option<NamedNode>, Value)> {
+    ) -> Compiled {
         if let Type::Object = kind {
             self.compile_objects(definition, path)
         } else {
@@ -302,7 +306,7 @@ impl Compiler {
         &mut self,
         definition: &Definition<'_>,
         path: Checked<Option<(Location, Path)>>,
-    ) -> Checked<(Option<NamedNode>, Value)> {
+    ) -> Compiled {
         let place = definition.place;
         let namespace = match &path {
             Ok(Some((at, Path { namespace: Some(namespace), .. }))) => {
@@ -318,7 +322,12 @@ impl Compiler {
         };
         let fields = self.compile_fields(definition);
         let shape = self.compile_shape(definition, namespace, fields);
-        Ok((path?.and_then(|(_, path)| path.predicate), Value::Object(shape?)))
+        let predicate = match path {
+            Ok(Some((_, path))) => Ok(path.predicate),
+            // That there is no path was reported with the namespace.
+            Ok(None) | Err(ErrorReported) => Err(ErrorReported),
+        };
+        (predicate, shape.map(Value::Object))
     }
 
     fn compile_plain_value(
@@ -326,7 +335,7 @@ impl Compiler {
         kind: Type,
         definition: &Definition<'_>,
         path: Checked<Option<(Location, Path)>>,
-    ) -> Checked<(Option<NamedNode>, Value)> {
+    ) -> Compiled {
         let value = match kind {
             Type::Value(value) if value.language_map().is_some() => {
                 let map = self.read_language_map(definition);
@@ -336,18 +345,15 @@ impl Compiler {
             Type::Value(_) => self.compile_string(definition).map(Value::Literal),
             Type::Object | Type::Id | Type::Array | Type::Group | Type::Map => Err(ErrorReported),
         };
-        let predicate = match path? {
-            Some((at, Path { namespace: Some(namespace), .. })) => {
-                return Err(self.report_error(
-                    at,
-                    definition.place,
-                    format!("the path names the namespace `{namespace}`, but only objects have one; write it as `<IRI>`"),
-                ));
-            }
-            Some((_, path)) => path.predicate,
-            None => None,
-        };
-        Ok((predicate, value?))
+        let predicate = path.and_then(|path| match path {
+            Some((at, Path { namespace: Some(namespace), .. })) => Err(self.report_error(
+                at,
+                definition.place,
+                format!("the path names the namespace `{namespace}`, but only objects have one; write it as `<IRI>`"),
+            )),
+            path => Ok(path.and_then(|(_, path)| path.predicate)),
+        });
+        (predicate, value)
     }
 
     /// Warns about nested objects in the root's namespace.

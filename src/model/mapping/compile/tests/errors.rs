@@ -251,6 +251,29 @@ a: {type: array, path: <http://e/a>, elements: {path: <http://e/a>}}
 }
 
 #[test]
+fn an_error_of_the_values_hides_none_of_the_path() {
+    assert_field_errors(
+        "
+a: {type: object, path: A:., fields: {x: {type: sting, path: <http://e/x>}}}
+! 4 6 field `a`: the path names no property
+! 4 51 no type `sting`
+a: {type: array, path: A:., elements: {type: object, fields: {x: {type: sting, path: <http://e/x>}}}}
+! 4 6 the path names no property
+! 4 75 no type `sting`
+a: {type: string, language: e n}
+! 4 6 the path names no property
+! 4 31 `e n` is not a language tag
+a: {type: sting, path: no iri}
+! 4 13 no type `sting`
+! 4 26 the path `no iri` is invalid
+a: {type: object, fields: {x: {type: sting, path: <http://e/x>}}}
+! 4 6 the path names no namespace
+! 4 40 no type `sting`
+",
+    );
+}
+
+#[test]
 fn strings_are_checked() {
     assert_field_errors(
         "

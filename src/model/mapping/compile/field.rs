@@ -127,7 +127,9 @@ impl Compiler {
         let required = self.read_flag(definition, "required");
         let path = self.read_path(definition);
         let value = self.compile_value(kind, definition, path);
-        let mut property = self.build_property(value, definition.at, definition)?;
+        let Ok(mut property) = self.build_property(value, definition.at, definition) else {
+            return Err(self.check_reading(kind, definition, definition));
+        };
         property.required = required?;
         self.add_reading(definition, definition, property)
     }
@@ -150,6 +152,19 @@ impl Compiler {
         Ok(property)
     }
 
+    /// Reports the errors in what senders may write to a field whose property has an error.
+    fn check_reading(
+        &mut self,
+        kind: Type,
+        field: &Definition<'_>,
+        values: &Definition<'_>,
+    ) -> ErrorReported {
+        if let Type::Value(value) = kind {
+            drop(self.read_reading(field, values, value.kind()));
+        }
+        ErrorReported
+    }
+
     /// Compiles an array. Its property and namespace are on the array, on its elements, or on both if they agree.
     fn compile_array(&mut self, definition: &Definition<'_>) -> Checked<Property> {
         let own = self.read_path(definition);
@@ -162,7 +177,10 @@ impl Compiler {
             Some(_) => self.merge_paths(own, &elements),
         };
         let value = self.compile_value(kind, &elements, path);
-        let mut property = self.build_property(value, definition.at, &elements)?;
+        let Ok(mut property) = self.build_property(value, definition.at, &elements) else {
+            let values = elements.with_place(definition.place);
+            return Err(self.check_reading(kind, definition, &values));
+        };
         (property.is_array, property.is_ordered) = (true, is_ordered?);
         property.required = required?;
         self.add_reading(definition, &elements.with_place(definition.place), property)

@@ -26,7 +26,26 @@ impl Compiler {
         values: &Definition<'_>,
         mut property: Property,
     ) -> Checked<Property> {
-        let kind = property.value.kind();
+        let reading = self.read_reading(field, values, property.value.kind())?;
+        property.reading = (reading != Reading::default()).then(|| Box::new(reading));
+        if let Some((_, node)) = field.get("default") {
+            let default = node_to_json(node);
+            if let Err(why) = check_value(&property, default.clone()) {
+                let message = format!("`default` is no value of the field: {why}");
+                return Err(self.report_error(node.at, field.place, message));
+            }
+            property.reading.get_or_insert_default().default = Some(default);
+        }
+        Ok(property)
+    }
+
+    /// Reads what senders may write to a field with values of this kind, all but its `default`.
+    pub(super) fn read_reading(
+        &mut self,
+        field: &Definition<'_>,
+        values: &Definition<'_>,
+        kind: &Kind,
+    ) -> Checked<Reading> {
         let accept = self.read_accept(values, kind);
         let time_zone = self.read_time_zone(values);
         let absent = self.read_absent(field);
@@ -39,16 +58,7 @@ impl Compiler {
             None if kind.inherits_absent => reading.absent.clone_from(&self.inherited.absent),
             None => {}
         }
-        property.reading = (reading != Reading::default()).then(|| Box::new(reading));
-        if let Some((_, node)) = field.get("default") {
-            let default = node_to_json(node);
-            if let Err(why) = check_value(&property, default.clone()) {
-                let message = format!("`default` is no value of the field: {why}");
-                return Err(self.report_error(node.at, field.place, message));
-            }
-            property.reading.get_or_insert_default().default = Some(default);
-        }
-        Ok(property)
+        Ok(reading)
     }
 
     fn read_time_zone(&mut self, definition: &Definition<'_>) -> Checked<Option<Zone>> {

@@ -263,6 +263,10 @@ a: {type: array, path: A:., elements: {type: object, fields: {x: {type: sting, p
 a: {type: string, language: e n}
 ! 4 6 the path names no property
 ! 4 31 `e n` is not a language tag
+a: {type: dateTime, accept: sometimes, timeZone: Berlin}
+! 4 6 the path names no property
+! 4 31 `accept` is `sometimes`
+! 4 52 is not in the IANA database
 a: {type: sting, path: no iri}
 ! 4 13 no type `sting`
 ! 4 26 the path `no iri` is invalid

@@ -5,6 +5,9 @@
 //! answer: the client may correct it and send it again with the same key. VALIDATE stores nothing, so it ignores the
 //! key.
 //!
+//! Each chunk of a stream has an answer of its own, by its place. The answer to a request with one body has another place,
+//! so a key that was used for a stream is also looked for there, and the other way round.
+//!
 //! A stream is one request, so that its own answers do not evict each other: of its chunks, only the first counts towards
 //! the number of answers. All count towards their bytes.
 //!
@@ -38,11 +41,17 @@ const RETENTION_MS: u64 = 24 * 60 * 60 * 1000;
 /// with many errors would evict the answers of all other clients.
 const MAX_STORED_ERROR_BYTES: usize = 16 << 10;
 
+/// The place of the answer to a request with one body, and that of the first chunk of a stream.
+const WHOLE: &str = "whole";
+const FIRST_CHUNK: &str = "0";
+
 /// The idempotency key of one request, within its scope.
 #[derive(Debug)]
 pub(super) struct IdempotencyKey {
     /// The digest of caller, Business Object, mode, position in the stream and key.
     scope: [u8; 32],
+    /// That of the other kind of request that this one could have been: a stream, or one body.
+    other_scope: Option<[u8; 32]>,
     /// The digest of the body, in hexadecimal.
     body: String,
     /// Where its answer has its place.
@@ -72,24 +81,18 @@ impl IdempotencyKey {
             ));
         }
         // The chunks of one stream share its key, but each is a separate ingestion.
-        let (text, place) = match request.body {
-            Body::Json(text) => (text, "whole".to_owned()),
+        let (text, place, other_place) = match request.body {
+            Body::Json(text) => (text, WHOLE.to_owned(), Some(FIRST_CHUNK)),
             Body::Lines { text, first, .. } | Body::Records { text, first, .. } => {
-                (text, first.to_string())
+                (text, first.to_string(), (first == 0).then_some(WHOLE))
             }
-            Body::Object { text, .. } => (text, "object".to_owned()),
-            Body::Messages(batch) => (batch.text, "messages".to_owned()),
+            Body::Object { text, .. } => (text, "object".to_owned(), None),
+            Body::Messages(batch) => (batch.text, "messages".to_owned(), None),
         };
         let order = match request.body {
             Body::Lines { first: 1.., .. } | Body::Records { first: 1.., .. } => &CHUNK_ORDER,
             _ => &REQUEST_ORDER,
         };
-        let mut scope = Sha256::new();
-        let mode = request.mode.name();
-        for part in [request.caller, &request.business_object.object.id, mode, &place, key] {
-            scope.update((part.len() as u64).to_be_bytes());
-            scope.update(part);
-        }
         let mut body = Sha256::new();
         if let Body::Records { header, .. } = request.body {
             body.update(format!("{:?}{}\n", header.format, header.text));
@@ -103,7 +106,8 @@ impl IdempotencyKey {
             body.update(format!("\0{is_draft}\0{owners:?}"));
         }
         Ok(Self {
-            scope: scope.finalize().into(),
+            scope: digest_scope(request, &place, key),
+            other_scope: other_place.map(|place| digest_scope(request, place, key)),
             body: format!("{:x}", body.finalize()),
             order,
             now: request.watch.elapsed(),
@@ -118,22 +122,30 @@ impl IdempotencyKey {
         &self,
         transaction: &Transaction<'_>,
     ) -> Result<Option<Answer>, GatewayError> {
-        match ANSWERS.get(transaction, self.scope)? {
-            Some(kept) if self.has_expired(kept.at) => Ok(None),
-            Some(kept) if kept.body == self.body => {
-                let mut answer = kept.answer;
-                add_errors(transaction, &mut answer.rejected)?;
-                Ok(Some(answer))
+        if let Some(kept) = self.read_answer(transaction, self.scope)? {
+            if kept.body != self.body {
+                return Err(used_key_error(&kept));
             }
-            Some(kept) => Err(GatewayError::new(
-                ErrorClass::Conflict,
-                format!(
-                    "the Idempotency-Key was already used with another request, in the ingestion {}; use a new key for each request",
-                    kept.answer.ingestion_id
-                ),
-            )),
+            let mut answer = kept.answer;
+            add_errors(transaction, &mut answer.rejected)?;
+            return Ok(Some(answer));
+        }
+        match self.other_scope {
+            Some(scope) => match self.read_answer(transaction, scope)? {
+                Some(kept) => Err(used_key_error(&kept)),
+                None => Ok(None),
+            },
             None => Ok(None),
         }
+    }
+
+    /// Returns the answer of this scope, unless it has expired.
+    fn read_answer(
+        &self,
+        read: &impl Read,
+        scope: [u8; 32],
+    ) -> Result<Option<StoredAnswer>, Error> {
+        Ok(ANSWERS.get(read, scope)?.filter(|kept| !self.has_expired(kept.at)))
     }
 
     /// Stores the answer, and removes the oldest answers beyond the limits of age, number and bytes.
@@ -185,6 +197,28 @@ impl IdempotencyKey {
     fn has_expired(&self, at: u64) -> bool {
         self.now.saturating_sub(at) > RETENTION_MS
     }
+}
+
+/// Returns the digest of the scope of a key at this place of a stream.
+fn digest_scope(request: &Request<'_>, place: &str, key: &str) -> [u8; 32] {
+    let mut scope = Sha256::new();
+    let mode = request.mode.name();
+    for part in [request.caller, &request.business_object.object.id, mode, place, key] {
+        scope.update((part.len() as u64).to_be_bytes());
+        scope.update(part);
+    }
+    scope.finalize().into()
+}
+
+/// The error of a key that was used with another request, which has this answer.
+fn used_key_error(kept: &StoredAnswer) -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Conflict,
+        format!(
+            "the Idempotency-Key was already used with another request, in the ingestion {}; use a new key for each request",
+            kept.answer.ingestion_id
+        ),
+    )
 }
 
 /// Removes the errors beyond [`MAX_STORED_ERROR_BYTES`]. Dead letters have them too.

@@ -42,12 +42,29 @@ fn a_key_is_scoped_to_caller_business_object_mode_and_chunk() {
     let replace = fixture.run(&Request { mode: Mode::Replace, ..request }).unwrap();
     assert_eq!(replace.mode, Mode::Replace);
     let chunk = |first| Body::Lines { text: b"{\"name\": \"x\"}\n", first, line_numbers: &[1] };
+    let request = Request { idempotency_key: Some("stream"), ..request };
     let one = fixture.run(&Request { body: chunk(0), ..request }).unwrap();
     let two = fixture.run(&Request { body: chunk(1), ..request }).unwrap();
     assert_ne!(one.ingestion_id, two.ingestion_id);
     assert_eq!(fixture.run(&Request { body: chunk(1), ..request }).unwrap(), two);
     fixture.business_object.object.id = "bo-2".to_owned();
     assert_ne!(send(&fixture, "k", B).unwrap().ingestion_id, first.ingestion_id);
+}
+
+#[test]
+fn a_key_is_of_one_body_or_of_one_stream() {
+    let fixture = Fixture::new(machine());
+    let send_lines = |key| {
+        let body = Body::Lines { text: b"{\"name\": \"x\"}\n", first: 0, line_numbers: &[1] };
+        let request = fixture.request(Mode::Add, body);
+        fixture.run(&Request { idempotency_key: Some(key), ..request })
+    };
+    let whole = send(&fixture, "whole", A).unwrap();
+    let stream = send_lines("stream").unwrap();
+    assert_eq!(send_lines("whole").unwrap_err().class, ErrorClass::Conflict);
+    assert_eq!(send(&fixture, "stream", A).unwrap_err().class, ErrorClass::Conflict);
+    assert_eq!(send(&fixture, "whole", A).unwrap(), whole);
+    assert_eq!(send_lines("stream").unwrap(), stream);
 }
 
 #[test]

@@ -29,8 +29,8 @@ pub(super) const ID_AS_ELEMENT: &str =
 pub(super) const GROUP_AS_ELEMENT: &str =
     "a `group` cannot be an element, because it has no node of its own; write `type: object`";
 
-/// What a field compiles to: its property, if its path names one, and the type of its values.
-type Compiled = (Checked<Option<NamedNode>>, Checked<Value>);
+/// The predicate of a property, if its path names one, and the type of its values.
+type PropertyParts = (Checked<Option<NamedNode>>, Checked<Value>);
 
 /// What `type` names.
 #[derive(Debug, Clone, Copy)]
@@ -138,7 +138,7 @@ impl Compiler {
     /// errors of its values.
     fn build_property(
         &mut self,
-        (predicate, value): Compiled,
+        (predicate, value): PropertyParts,
         at: Location,
         values: &Definition<'_>,
     ) -> Checked<Property> {
@@ -312,7 +312,7 @@ impl Compiler {
         kind: Type,
         definition: &Definition<'_>,
         path: Checked<Option<(Location, Path)>>,
-    ) -> Compiled {
+    ) -> PropertyParts {
         if let Type::Object = kind {
             self.compile_objects(definition, path)
         } else {
@@ -324,7 +324,7 @@ impl Compiler {
         &mut self,
         definition: &Definition<'_>,
         path: Checked<Option<(Location, Path)>>,
-    ) -> Compiled {
+    ) -> PropertyParts {
         let place = definition.place;
         let namespace = match &path {
             Ok(Some((at, Path { namespace: Some(namespace), .. }))) => {
@@ -353,7 +353,7 @@ impl Compiler {
         kind: Type,
         definition: &Definition<'_>,
         path: Checked<Option<(Location, Path)>>,
-    ) -> Compiled {
+    ) -> PropertyParts {
         let value = match kind {
             Type::Value(value) if value.language_map().is_some() => {
                 let map = self.read_language_map(definition);

@@ -77,11 +77,10 @@ impl CellKind<'_> {
                 .flat_map(|(decimal, group)| std::iter::once(decimal).chain(group))
                 .collect();
         }
-        let is_integer = self.property.is_some_and(|property| {
-            matches!(property.value, Value::Literal(crate::mapping::Literal::Integer))
-        });
+        let has_fractions =
+            self.property.is_none_or(|property| (property.value.kind().check_text)("0.5").is_ok());
         match self.form {
-            Form::Number if is_integer && reading.is_none() => Vec::new(),
+            Form::Number if !has_fractions && reading.is_none() => Vec::new(),
             // A point would group the digits, or be a mistake.
             Form::Number | Form::Scalar if format.decimal_comma && reading.is_none() => {
                 vec![',', '.']

@@ -47,10 +47,12 @@ impl Compiler {
         kind: &Kind,
     ) -> Checked<Reading> {
         let accept = self.read_accept(values, kind);
-        let time_zone = self.read_time_zone(values);
+        // A key that the type does not take is reported with the other keys.
+        let has_zone = kind.order.is_time();
+        let time_zone = if has_zone { self.read_time_zone(values) } else { Ok(None) };
         let absent = self.read_absent(field);
         let mut reading = Reading { accept: accept?, time_zone: time_zone?, ..Reading::default() };
-        if kind.order.is_time() && reading.time_zone.is_none() {
+        if has_zone && reading.time_zone.is_none() {
             reading.time_zone.clone_from(&self.inherited.time_zone);
         }
         match absent? {

@@ -471,6 +471,8 @@ f: {type: date, path: <http://e/p>, timeZone: Europe/Berln}
 ! 4 49 did you mean `Europe/Berlin`?
 f: {type: string, path: <http://e/p>, timeZone: UTC}
 ! 4 41 `timeZone` has no meaning here
+f: {type: string, path: <http://e/p>, timeZone: Berlin}
+! 4 41 `timeZone` has no meaning here
 f: {type: string, path: <http://e/p>, absent: [null]}
 ! 4 50 `null` always means no value
 f: {type: string, path: <http://e/p>, absent: [[a]]}

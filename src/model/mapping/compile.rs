@@ -213,11 +213,12 @@ impl Compiler {
         fields: Checked<Vec<Field>>,
     ) -> Checked<Shape> {
         let types = self.read_types(definition);
-        let mut shape = Shape::new(namespace?, fields?);
+        // An invalid namespace hides no error of the key.
+        let mut shape = Shape::new(namespace.clone().unwrap_or_default(), fields?);
         shape.key = self.read_key(definition, &shape)?;
         shape.types = types?;
         self.check_types(definition, &shape)?;
-        Ok(shape)
+        namespace.map(|_| shape)
     }
 
     fn read_unknown_fields(&mut self, definition: &Definition<'_>) -> Checked<UnknownFields> {

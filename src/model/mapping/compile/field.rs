@@ -127,10 +127,9 @@ impl Compiler {
         let required = self.read_flag(definition, "required");
         let path = self.read_path(definition);
         let value = self.compile_value(kind, definition, path);
-        let Ok(mut property) = self.build_property(value, definition.at, definition) else {
+        let Ok(property) = self.build_property(value, required, definition.at, definition) else {
             return Err(self.check_reading(kind, definition, definition));
         };
-        property.required = required?;
         self.add_reading(definition, definition, property)
     }
 
@@ -139,6 +138,7 @@ impl Compiler {
     fn build_property(
         &mut self,
         (predicate, value): PropertyParts,
+        required: Checked<bool>,
         at: Location,
         values: &Definition<'_>,
     ) -> Checked<Property> {
@@ -149,10 +149,11 @@ impl Compiler {
         })?;
         let mut property = Property::new(predicate, value?);
         property.codes = codes?;
+        property.required = required?;
         Ok(property)
     }
 
-    /// Reports the errors in what senders may write to a field whose property has an error.
+    /// Reports the errors in what senders may write to a field whose other keys have an error.
     fn check_reading(
         &mut self,
         kind: Type,
@@ -161,6 +162,8 @@ impl Compiler {
     ) -> ErrorReported {
         if let Type::Value(value) = kind {
             drop(self.read_reading(field, values, value.kind()));
+        } else {
+            drop(self.read_absent(field));
         }
         ErrorReported
     }
@@ -177,13 +180,13 @@ impl Compiler {
             Some(_) => self.merge_paths(own, &elements),
         };
         let value = self.compile_value(kind, &elements, path);
-        let Ok(mut property) = self.build_property(value, definition.at, &elements) else {
-            let values = elements.with_place(definition.place);
+        let flags = is_ordered.and(required);
+        let values = elements.with_place(definition.place);
+        let Ok(mut property) = self.build_property(value, flags, definition.at, &elements) else {
             return Err(self.check_reading(kind, definition, &values));
         };
         (property.is_array, property.is_ordered) = (true, is_ordered?);
-        property.required = required?;
-        self.add_reading(definition, &elements.with_place(definition.place), property)
+        self.add_reading(definition, &values, property)
     }
 
     /// Returns the type and the definition of an array's elements: its own, if it has no `elements`.
@@ -216,7 +219,7 @@ impl Compiler {
             return Ok((kind, Definition::empty(node.at, inside)));
         }
         let elements = self.read_definition(node, inside)?;
-        let kind = self.read_type(&elements)?;
+        let kind = self.read_field_type(&elements)?;
         self.check_element(kind, elements.at, inside)?;
         self.check_keys(&elements, &kind.element_keys());
         Ok((kind, elements))

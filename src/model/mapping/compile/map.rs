@@ -2,7 +2,7 @@
 use super::definition::{Definition, Position};
 use super::field::{FIELD_KEYS, GROUP_AS_ELEMENT, ID_AS_ELEMENT};
 use super::group::{has_type, is_group};
-use super::{Checked, Compiler, MAX_LEVELS};
+use super::{Checked, Compiler, ErrorReported, MAX_LEVELS};
 use crate::mapping::kind::{STRINGS, find_kind};
 use crate::mapping::path::Path;
 use crate::mapping::yaml::{Content, Location, Node};
@@ -26,8 +26,10 @@ impl Compiler {
         let required = self.read_flag(definition, "required");
         let path = self.read_map_path(definition);
         let elements = self.compile_map_elements(definition);
-        let mut property = self.build_map(definition, path, elements)?;
-        property.required = required?;
+        let Ok(property) = self.build_map(definition, required, path, elements) else {
+            drop(self.read_absent(definition));
+            return Err(ErrorReported);
+        };
         self.add_reading(definition, definition, property)
     }
 
@@ -35,6 +37,7 @@ impl Compiler {
     fn build_map(
         &mut self,
         definition: &Definition<'_>,
+        required: Checked<bool>,
         path: Checked<(NamedNode, String)>,
         elements: Checked<(Vec<Field>, Vec<NamedNode>)>,
     ) -> Checked<Property> {
@@ -48,7 +51,8 @@ impl Compiler {
             KeyDefinition::Fields(KeyFields { indexes: vec![key_index], scope: KeyScope::Parent });
         shape.types = types;
         self.check_member_fields(definition, &shape, &key_predicate)?;
-        Ok(Property { is_array: true, ..Property::new(predicate, Value::Object(shape)) })
+        let property = Property::new(predicate, Value::Object(shape));
+        Ok(Property { is_array: true, required: required?, ..property })
     }
 
     fn read_map_path(&mut self, definition: &Definition<'_>) -> Checked<(NamedNode, String)> {
@@ -82,21 +86,10 @@ impl Compiler {
         }
         let key = self.read_definition(node, place)?;
         self.check_keys(&key, &["type", "path"]);
-        let value = match self.read_text(&key, "type")? {
-            None => &STRINGS,
-            Some((at, name)) => {
-                let kind = find_kind(name).filter(|value| value.kind().names_members);
-                kind.ok_or_else(|| {
-                    let message = format!(
-                        "the names of a map are of the type `string` or `integer`, and not `{name}`"
-                    );
-                    self.report_error(at, place, message)
-                })?
-            }
-        };
+        let value = self.read_map_key_type(&key);
         match self.read_path(&key)? {
             Some((_, Path { predicate: Some(predicate), namespace: None })) => {
-                let property = Property::new(predicate, value.clone());
+                let property = Property::new(predicate, value?.clone());
                 Ok(Property { required: true, ..property })
             }
             path => {
@@ -106,6 +99,18 @@ impl Compiler {
                 Err(self.report_error(at, place, message))
             }
         }
+    }
+
+    /// Reads the type of the names of the members.
+    fn read_map_key_type(&mut self, key: &Definition<'_>) -> Checked<&'static Value> {
+        let Some((at, name)) = self.read_text(key, "type")? else { return Ok(&STRINGS) };
+        let kind = find_kind(name).filter(|value| value.kind().names_members);
+        kind.ok_or_else(|| {
+            let message = format!(
+                "the names of a map are of the type `string` or `integer`, and not `{name}`"
+            );
+            self.report_error(at, key.place, message)
+        })
     }
 
     /// Compiles the fields of the members, and the types that are written with each.

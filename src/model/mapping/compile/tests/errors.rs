@@ -273,6 +273,26 @@ a: {type: sting, path: no iri}
 a: {type: object, fields: {x: {type: sting, path: <http://e/x>}}}
 ! 4 6 the path names no namespace
 ! 4 40 no type `sting`
+a: {type: array, elements: {type: sting, path: no iri}}
+! 4 37 no type `sting`
+! 4 50 the path `no iri` is invalid
+a: {type: dateTime, path: <http://e/a>, required: 'true', timeZone: Berlin}
+! 4 53 `required` must be true or false
+! 4 71 is not in the IANA database
+a: {type: array, path: <http://e/a>, ordered: 'true', absent: [[x]]}
+! 4 49 `ordered` must be true or false
+! 4 66 `absent`: write strings
+a: {type: object, path: A:., absent: [[x]], fields: {x: {type: string, path: <http://e/x>}}}
+! 4 6 the path names no property
+! 4 41 `absent`: write strings
+a: {type: object, path: <http://e/a>, key: b, fields: {x: {type: string, path: <http://e/x>}}}
+! 4 27 the path names no namespace
+! 4 46 the key cannot have the field `b`
+a: {type: map, path: <http://e/a>, key: {type: number, path: no iri}, absent: [[x]], elements: {type: string, path: <http://e/x>}}
+! 4 24 the path of a map names
+! 4 50 the names of a map are of the type
+! 4 64 the path `no iri` is invalid
+! 4 82 `absent`: write strings
 ",
     );
 }

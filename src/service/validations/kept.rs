@@ -20,7 +20,7 @@ const EXTENSION: &str = "report";
 /// The extension of the file of a validation that has not ended; its name is the id of the validation.
 const UNENDED_EXTENSION: &str = "queued";
 /// The number of times that a validation begins to run. Perhaps it was what ended the process each time.
-const MAX_RUNS: u32 = 3;
+pub(super) const MAX_RUNS: u32 = 3;
 
 /// A validation that has not ended, in its file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl KeptReports {
     }
 
     /// Reads the validations that had not ended when the gateway stopped, the oldest first. Removes the files of those that
-    /// have a report, those that were interrupted too often, and those that cannot be read.
+    /// have a report, and those that cannot be read.
     pub(super) fn read_unended(&self) -> VecDeque<Validation> {
         let mut found = Vec::new();
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
@@ -76,16 +76,10 @@ impl KeptReports {
             match read_unended_file(&path) {
                 Ok(Unended { validation, .. })
                     if self.iter().any(|ended| ended.id == validation.id) => {}
-                Ok(Unended { validation, runs }) if runs < MAX_RUNS => {
+                Ok(Unended { validation, .. }) => {
                     found.push(validation);
                     continue;
                 }
-                Ok(Unended { validation, runs }) => tracing::warn!(
-                    id = validation.id,
-                    business_object = validation.business_object_name,
-                    runs,
-                    "The process ended each time that a validation ran, so the validation does not begin again."
-                ),
                 Err(error) => {
                     tracing::warn!(%error, "A validation that had not ended was removed.");
                 }
@@ -153,17 +147,20 @@ pub(super) fn write_unended(folder: &Path, validation: &Validation) -> io::Resul
     write_unended_file(&path, &Unended { validation: validation.clone(), runs: 0 })
 }
 
-/// Changes how many times a validation that has not ended began to run. Without its file it will not begin again.
-pub(super) fn update_runs(folder: &Path, id: &str, update: impl FnOnce(u32) -> u32) {
+/// Changes how many times a validation that has not ended began to run. Returns the new number, or 0 if it could not be
+/// written. Without its file it will not begin again.
+pub(super) fn update_runs(folder: &Path, id: &str, update: impl FnOnce(u32) -> u32) -> u32 {
     let path = unended_path(folder, id);
-    let updated = read_unended_file(&path)
-        .map(|unended| Unended { runs: update(unended.runs), ..unended })
-        .and_then(|unended| write_unended_file(&path, &unended));
-    if let Err(error) = updated
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        tracing::warn!(%error, id, "Counting the runs of a validation failed.");
-    }
+    let updated = read_unended_file(&path).and_then(|unended| {
+        let updated = Unended { runs: update(unended.runs), ..unended };
+        write_unended_file(&path, &updated).map(|()| updated.runs)
+    });
+    updated.unwrap_or_else(|error| {
+        if error.kind() != io::ErrorKind::NotFound {
+            tracing::warn!(%error, id, "Counting the runs of a validation failed.");
+        }
+        0
+    })
 }
 
 /// Removes the file of a validation that has not ended, so that it does not begin again.
@@ -271,23 +268,18 @@ mod tests {
     }
 
     #[test]
-    fn a_validation_that_ends_the_process_each_time_does_not_begin_again() {
+    fn the_runs_of_a_validation_are_counted_until_it_ends() {
         let dir = tempfile::tempdir().unwrap();
         let kept = KeptReports::open(dir.path());
         write_unended(dir.path(), &validation(1)).unwrap();
         let run = || update_runs(dir.path(), "0001", |runs| runs + 1);
-        for _ in 1..MAX_RUNS {
-            run();
-            assert_eq!(kept.read_unended(), [validation(1)]);
-        }
+        assert_eq!((run(), run()), (1, 2));
+        assert_eq!(kept.read_unended(), [validation(1)]);
         // The service stopped regularly.
-        update_runs(dir.path(), "0001", |_| 0);
-        for _ in 0..MAX_RUNS {
-            assert_eq!(kept.read_unended(), [validation(1)]);
-            run();
-        }
-        assert!(kept.read_unended().is_empty());
-        run();
+        assert_eq!(update_runs(dir.path(), "0001", |_| 0), 0);
+        assert_eq!(run(), 1);
+        remove_unended(dir.path(), "0001");
+        assert_eq!(run(), 0);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 

@@ -1,5 +1,5 @@
 //! Runs validations, one after the other, on a thread of its own.
-use super::kept::{remove_unended, update_runs, write_file};
+use super::kept::{MAX_RUNS, remove_unended, update_runs, write_file};
 use super::report::Findings;
 use crate::gateway::Gateway;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -68,9 +68,13 @@ pub(super) fn start_next(gateway: &Gateway) -> Option<(Validation, Cancellation)
 fn run_validation(gateway: &Gateway, mut validation: Validation, cancellation: &Cancellation) {
     let started = Instant::now();
     let folder = gateway.validations.lock().kept.folder();
-    update_runs(&folder, &validation.id, |runs| runs + 1);
+    let runs = update_runs(&folder, &validation.id, |runs| runs.saturating_add(1));
     let mut findings = Findings::default();
-    let result = validate(gateway, &mut validation, &mut findings, cancellation);
+    let result = if runs > MAX_RUNS {
+        Err(ended_process_error())
+    } else {
+        validate(gateway, &mut validation, &mut findings, cancellation)
+    };
     let mut queue = gateway.validations.lock();
     match result {
         _ if cancellation.is_cancelled() => validation.state = ValidationState::Cancelled,
@@ -97,6 +101,14 @@ fn run_validation(gateway: &Gateway, mut validation: Validation, cancellation: &
         );
     }
     gateway.validations.lock().running = None;
+}
+
+fn ended_process_error() -> GatewayError {
+    let detail = format!(
+        "the process ended unexpectedly {MAX_RUNS} times while this validation ran; look for the cause in the log of the \
+         system, and validate again"
+    );
+    GatewayError::new(ErrorClass::Internal, detail)
 }
 
 fn fail_running(gateway: &Gateway) {

@@ -145,6 +145,30 @@ async fn what_a_restart_interrupts_begins_again_unless_it_was_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_validation_that_ends_the_process_each_time_fails() {
+    for (kills, expected) in [(2, ValidationState::Finished), (3, ValidationState::Failed)] {
+        let dir = tempfile::tempdir().unwrap();
+        let gateway = open_gateway(dir.path(), &[]);
+        let pumps = define_pumps(&gateway, &["a"]).await;
+        let queued = start(&gateway, &pumps).unwrap();
+        drop(gateway);
+        let folder = dir.path().join("validations");
+        // It ran each time, and the service did not stop regularly.
+        assert_eq!(kept::update_runs(&folder, &queued.id, |_| kills), kills);
+
+        let gateway = open_gateway(dir.path(), &[]);
+        let (stop, stopped) = watch::channel(false);
+        let worker = tokio::spawn(run_validations(gateway.clone(), stopped));
+        let ended = wait_for_end(&gateway, &queued.id).await;
+        assert_eq!(ended.state, expected, "{ended:?}");
+        assert_eq!(ended.error.is_some_and(|error| error.contains("3 times")), kills == 3);
+        stop.send(true).unwrap();
+        worker.await.unwrap();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "only the report is left");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn reports_are_deleted_with_the_objects_of_their_business_object() {
     let dir = tempfile::tempdir().unwrap();
     let gateway = open_gateway(dir.path(), &[]);

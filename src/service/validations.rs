@@ -47,7 +47,7 @@ pub struct Validations {
     queue: Mutex<Queue>,
     /// Wakes [`run_validations`].
     enqueued: Notify,
-    /// Whether the service stops. What then ends is not kept, because it begins again.
+    /// Whether the service stops. What then ends is not kept, because it begins again, unless a client cancelled it.
     is_stopping: AtomicBool,
 }
 
@@ -379,7 +379,7 @@ pub async fn cancel_validation(
         if cancelled.started_at.is_none() {
             return Ok(run::keep_ended(gateway, cancelled, report::Findings::default()));
         }
-        // The service may stop before it ends. It must not begin again then.
+        // The process may be killed before it ends. It must not begin again then.
         let folder = gateway.validations.lock().kept.folder();
         remove_unended(&folder, &cancelled.id);
         Ok(cancelled)

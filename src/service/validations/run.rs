@@ -65,7 +65,12 @@ pub(super) fn start_next(gateway: &Gateway) -> Option<(Validation, Cancellation)
     Some(started)
 }
 
-fn run_validation(gateway: &Gateway, mut validation: Validation, cancellation: &Cancellation) {
+/// Runs a validation that was taken from the queue, and keeps its report. Blocking.
+pub(super) fn run_validation(
+    gateway: &Gateway,
+    mut validation: Validation,
+    cancellation: &Cancellation,
+) {
     let started = Instant::now();
     let folder = gateway.validations.lock().kept.folder();
     let runs = update_runs(&folder, &validation.id, |runs| runs.saturating_add(1));
@@ -76,6 +81,9 @@ fn run_validation(gateway: &Gateway, mut validation: Validation, cancellation: &
         validate(gateway, &mut validation, &mut findings, cancellation)
     };
     let mut queue = gateway.validations.lock();
+    let running = queue.running.as_ref();
+    let is_unwanted =
+        running.is_some_and(|(running, _)| running.state == ValidationState::Cancelled);
     match result {
         _ if cancellation.is_cancelled() => validation.state = ValidationState::Cancelled,
         Ok(()) => {
@@ -90,7 +98,8 @@ fn run_validation(gateway: &Gateway, mut validation: Validation, cancellation: &
     // In this state it cannot be cancelled.
     queue.running = Some((validation.clone(), cancellation.clone()));
     drop(queue);
-    if gateway.validations.is_stopping.load(Ordering::Acquire) {
+    // One that a client cancelled does not begin again.
+    if gateway.validations.is_stopping.load(Ordering::Acquire) && !is_unwanted {
         update_runs(&folder, &validation.id, |_| 0);
     } else {
         let ended = keep_ended(gateway, validation, findings);

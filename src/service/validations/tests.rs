@@ -169,6 +169,24 @@ async fn a_validation_that_ends_the_process_each_time_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_cancelled_is_kept_although_the_service_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    let pumps = define_pumps(&gateway, &["a"]).await;
+    let queued = start(&gateway, &pumps).unwrap();
+    let (validation, cancellation) = run::start_next(&gateway).unwrap();
+    cancel(&gateway, &queued.id).await.unwrap();
+    gateway.validations.is_stopping.store(true, std::sync::atomic::Ordering::Release);
+    run::run_validation(&gateway, validation, &cancellation);
+    drop(gateway);
+
+    let gateway = open_gateway(dir.path(), &[]);
+    let known = find_known(&gateway, &queued.id).unwrap();
+    assert_eq!(known.state, ValidationState::Cancelled);
+    assert!(known.ended_at.is_some(), "{known:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn reports_are_deleted_with_the_objects_of_their_business_object() {
     let dir = tempfile::tempdir().unwrap();
     let gateway = open_gateway(dir.path(), &[]);

@@ -94,7 +94,7 @@ fn unsatisfiable_reason<'a>(
     mapping: &Mapping,
     predicate: &NamedNode,
     value: &Term,
-    mut earlier: impl Iterator<Item = &'a (NamedNode, Term)>,
+    earlier: impl Iterator<Item = &'a (NamedNode, Term)>,
 ) -> Option<String> {
     let is_written_type =
         |iri: &NamedNode| *predicate == rdf::TYPE && mapping.root.types.contains(iri);
@@ -123,7 +123,11 @@ fn unsatisfiable_reason<'a>(
         (Value::Literal(_), _) => false,
         (Value::Resource | Value::Object(_), value) => !value.is_literal(),
     };
-    let Some((_, field, property)) = fields.iter().find(|(.., property)| holds(property)) else {
+    // Fields that share a property have a value each.
+    let owner = |term: &Term| find_owning_field(&mapping.root, predicate.as_ref(), term.as_ref());
+    let own = owner(value);
+    let holding = fields.iter().filter(|(.., property)| holds(property));
+    let Some((_, field, property)) = holding.min_by_key(|(place, ..)| Some(*place) != own) else {
         let name = &first.name;
         return Some(if let Term::Literal(literal) = value {
             format!(
@@ -147,14 +151,34 @@ fn unsatisfiable_reason<'a>(
     {
         return Some(format!("the field `{}` has no code for this value", field.name));
     }
-    // Fields that share a property have a value each, and so has each language of a map.
-    let owner = |term: &Term| find_owning_field(&mapping.root, predicate.as_ref(), term.as_ref());
-    let has_one_value = !property.is_array && property.value.language_map().is_none();
-    let other = earlier
-        .find(|(other, term)| other == predicate && term != value && owner(term) == owner(value));
-    other.filter(|_| has_one_value).map(|(_, other)| {
-        format!("another condition requires {other}, but the field `{}` has one value", field.name)
-    })
+    let others = earlier
+        .filter(|(other, term)| other == predicate && term != value && owner(term) == own)
+        .map(|(_, other)| other);
+    let (other, limit) = find_contradiction(property, value, others)?;
+    Some(format!("another condition requires {other}, but the field `{}` has {limit}", field.name))
+}
+
+/// Returns one of the other values of a field that an object cannot have beside this value, and how many it can have.
+fn find_contradiction<'a>(
+    property: &Property,
+    value: &Term,
+    mut others: impl Iterator<Item = &'a Term>,
+) -> Option<(&'a Term, &'static str)> {
+    match property.value.language_map() {
+        None if property.is_array => None,
+        None => Some((others.next()?, "one value")),
+        Some(map) if map.has_arrays => None,
+        Some(_) => {
+            let other = others.find(|other| have_same_language(other, value))?;
+            Some((other, "one text in each language"))
+        }
+    }
+}
+
+fn have_same_language(one: &Term, other: &Term) -> bool {
+    let (Term::Literal(one), Term::Literal(other)) = (one, other) else { return false };
+    let languages = one.language().zip(other.language());
+    languages.is_some_and(|(one, other)| one.eq_ignore_ascii_case(other))
 }
 
 /// The namespaces, for the warnings about several definitions.

@@ -116,6 +116,9 @@ async fn conditions_that_an_object_can_satisfy_cause_no_warnings() {
                   title: {type: string, path: <urn:title>, language: en}\n  \
                   titel: {type: string, path: <urn:title>, language: de}\n  \
                   names: {type: languageMap, path: <urn:name>}\n  \
+                  tags: {type: languageMap, elements: array, path: <urn:tag>}\n  \
+                  labels: {type: languageMap, path: <urn:label>}\n  \
+                  label: {type: string, path: <urn:label>, language: en}\n  \
                   state: {type: resource, path: <urn:state>, values: {RUN: <urn:Running>}}\n  \
                   goal: {type: resource, path: <urn:goal>, values: {RUN: <urn:Running>}}\n  \
                   steps: {type: array, ordered: true, path: <urn:step>, elements: string}\n";
@@ -129,6 +132,12 @@ async fn conditions_that_an_object_can_satisfy_cause_no_warnings() {
         {"predicate": "urn:state", "value": "urn:Stopped"},
         {"predicate": "urn:step", "value": "start"},
         text("urn:title", "Valve", "en"),
+        text("urn:name", "Valve", "en"),
+        text("urn:tag", "wet", "en"),
+        text("urn:tag", "hot", "en"),
+        text("urn:label", "Pump", "en"),
+        text("urn:label", "Pumpe", "de"),
+        text("urn:label", "Valve", "en"),
     ]);
     let body = pump("Pump", &json!({"config": config, "conditions": conditions}));
     let answer = server.put(ALL, &body).await.expect(201).json();
@@ -138,7 +147,8 @@ async fn conditions_that_an_object_can_satisfy_cause_no_warnings() {
         .map(|(at, _)| at.as_str())
         .filter(|at| at.starts_with("/conditions"))
         .collect();
-    assert_eq!(at, ["/conditions/5", "/conditions/6", "/conditions/7"], "{found:?}");
+    let expected = [5, 6, 7, 8, 13].map(|index| format!("/conditions/{index}"));
+    assert_eq!(at, expected, "{found:?}");
     assert_warning(&answer, "/conditions/5", &["`state` has no code"]);
     assert_warning(&answer, "/conditions/6", &["`steps` is an ordered array"]);
     assert_warning(
@@ -146,6 +156,8 @@ async fn conditions_that_an_object_can_satisfy_cause_no_warnings() {
         "/conditions/7",
         &["another condition requires \"Pump\"@en", "`title`"],
     );
+    assert_warning(&answer, "/conditions/8", &["`names` has one text in each language"]);
+    assert_warning(&answer, "/conditions/13", &["requires \"Pump\"@en", "`label` has one value"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

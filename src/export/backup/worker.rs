@@ -30,6 +30,11 @@ pub(super) async fn run_workers<O: Objects>(
     finish_within(grace, async { tokio::join!(ship, base) }, &mut stop).await;
 }
 
+/// Returns how many small segments an hour leaves, or the fewest that a merge makes fewer: it leaves the newest alone.
+fn hourly_segments(interval: Duration) -> u64 {
+    (MERGE_INTERVAL.as_secs() / interval.as_secs().max(1)).max(3)
+}
+
 /// What the worker does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -128,9 +133,7 @@ impl<O: Objects> ShipWorker<O> {
     /// Returns whether there are as many small segments as an hour leaves. A gateway that never runs for an hour would not merge
     /// them otherwise, and its journal would keep all their frames.
     fn has_many_unmerged(&self) -> bool {
-        let interval = self.parts().options.interval.as_secs().max(1);
-        let hourly = (MERGE_INTERVAL.as_secs() / interval).max(2);
-        self.shipper.unmerged.len() as u64 >= hourly
+        self.shipper.unmerged.len() as u64 >= hourly_segments(self.parts().options.interval)
     }
 
     /// Records the result of a check, a deletion or a merge.
@@ -288,5 +291,16 @@ impl<O: Objects> Parts<O> {
         if is_new || report.cause_since.is_none() {
             report.cause_since = Some(time::now_rfc3339());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_of_long_intervals_are_due_when_two_can_be_merged() {
+        let hourly = [1, 10, 1_800, 3_600].map(Duration::from_secs).map(hourly_segments);
+        assert_eq!(hourly, [3_600, 360, 3, 3]);
     }
 }

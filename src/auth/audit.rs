@@ -399,7 +399,7 @@ fn store_record(
 }
 
 /// Returns the number of the last event.
-fn read_last_number(read: &impl Read) -> Result<Option<u64>, GatewayError> {
+fn read_last_number(read: &dyn Read) -> Result<Option<u64>, GatewayError> {
     let last = EVENTS.scan().reverse().first(read)?;
     Ok(last.map(|row| row.key()).transpose()?)
 }

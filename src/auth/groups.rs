@@ -440,7 +440,7 @@ impl GroupsBatch<'_> {
 
 /// Builds the new content of a group with these members.
 fn build_group(
-    read: &impl Read,
+    read: &dyn Read,
     by: &Caller,
     members: BTreeSet<String>,
     new: &NewGroup,

@@ -431,7 +431,7 @@ impl Entries {
 
 /// Returns the id of the account that owns the key with this id; `None` if there is no such key, or if it belongs to local
 /// administration.
-pub(super) fn read_owner(read: &impl Read, id: &str) -> Result<Option<String>, GatewayError> {
+pub(super) fn read_owner(read: &dyn Read, id: &str) -> Result<Option<String>, GatewayError> {
     Ok(KEYS.get_readable(read, id)?.and_then(|key| key.owner))
 }
 

@@ -83,7 +83,7 @@ impl From<IfMatch> for Preconditions {
 ///
 /// # Errors
 /// The errors of the store, and [`Error::Unreadable`].
-pub fn next_version(read: &impl Read, before: Option<u64>) -> Result<u64, Error> {
+pub fn next_version(read: &dyn Read, before: Option<u64>) -> Result<u64, Error> {
     let before = match before {
         Some(before) => before,
         None => last_freed_version(read)?,
@@ -123,7 +123,7 @@ pub fn free_name(transaction: &mut Transaction<'_>, version: u64) -> Result<(), 
     Ok(())
 }
 
-fn last_freed_version(read: &impl Read) -> Result<u64, Error> {
+fn last_freed_version(read: &dyn Read) -> Result<u64, Error> {
     Ok(FREED_VERSION.get(read, FREED_VERSION_KEY)?.unwrap_or(0))
 }
 

@@ -67,7 +67,7 @@ impl ManagedDefinition {
 ///
 /// # Errors
 /// The errors of the store.
-pub fn list_managed(read: &impl Read) -> Result<Vec<ManagedDefinition>, Error> {
+pub fn list_managed(read: &dyn Read) -> Result<Vec<ManagedDefinition>, Error> {
     let rows = DEFINITIONS.scan().read_all(read)?;
     let mut all: Vec<ManagedDefinition> = rows.iter().filter_map(|row| row.value().ok()).collect();
     all.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
@@ -79,7 +79,7 @@ pub fn list_managed(read: &impl Read) -> Result<Vec<ManagedDefinition>, Error> {
 /// # Errors
 /// The errors of the store.
 pub fn find_managed(
-    read: &impl Read,
+    read: &dyn Read,
     kind: DefinitionKind,
     name: &str,
 ) -> Result<Option<ManagedDefinition>, Error> {
@@ -104,7 +104,7 @@ pub fn forget_managed(
 /// # Errors
 /// `ErrorClass::Conflict`, which names the file.
 pub fn check_editable(
-    read: &impl Read,
+    read: &dyn Read,
     kind: DefinitionKind,
     name: &str,
 ) -> Result<(), GatewayError> {

@@ -47,33 +47,33 @@ impl<K: Codec, V: Codec> Table<K, V> {
     ///
     /// # Errors
     /// The errors of the store, and [`Error::Unreadable`].
-    pub fn get(&self, read: &impl Read, key: K::Ref<'_>) -> Result<Option<V::Owned>, Error> {
+    pub fn get(&self, read: &dyn Read, key: K::Ref<'_>) -> Result<Option<V::Owned>, Error> {
         Ok(self.row(read, key)?.map(|row| row.value()).transpose()?)
     }
 
     /// Reads a value; `None` also if it cannot be decoded.
     pub fn get_readable(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         key: K::Ref<'_>,
     ) -> Result<Option<V::Owned>, Error> {
         Ok(self.row(read, key)?.and_then(|row| row.value().ok()))
     }
 
     /// Reads a value; `None` also if it cannot be decoded, which is logged as an error.
-    pub fn get_or_log(&self, read: &impl Read, key: K::Ref<'_>) -> Result<Option<V::Owned>, Error> {
+    pub fn get_or_log(&self, read: &dyn Read, key: K::Ref<'_>) -> Result<Option<V::Owned>, Error> {
         Ok(self.row(read, key)?.and_then(|row| row.value_or_log()))
     }
 
     /// Reads a document without decoding it.
-    pub fn row(&self, read: &impl Read, key: K::Ref<'_>) -> Result<Option<Row<K, V>>, Error> {
+    pub fn row(&self, read: &dyn Read, key: K::Ref<'_>) -> Result<Option<Row<K, V>>, Error> {
         let key = encode::<K>(key);
         let value = read.read_document(self.collection.name, &key)?;
         Ok(value.map(|value| Row { table: *self, key, value }))
     }
 
     /// Returns whether there is a document with this key, also if it cannot be decoded.
-    pub fn contains(&self, read: &impl Read, key: K::Ref<'_>) -> Result<bool, Error> {
+    pub fn contains(&self, read: &dyn Read, key: K::Ref<'_>) -> Result<bool, Error> {
         Ok(read.read_document(self.collection.name, &encode::<K>(key))?.is_some())
     }
 
@@ -131,7 +131,7 @@ impl<K: Codec> Table<K, u64> {
     ///
     /// # Errors
     /// The errors of the store, and [`Error::Unreadable`].
-    pub fn last_number(&self, read: &impl Read, key: K::Ref<'_>) -> Result<u64, Error> {
+    pub fn last_number(&self, read: &dyn Read, key: K::Ref<'_>) -> Result<u64, Error> {
         if let Some(number) = self.get(read, key)? {
             return Ok(number);
         }
@@ -238,7 +238,7 @@ impl<K: Codec, V: Codec> Scan<K, V> {
     }
 
     /// Reads at most `limit` rows.
-    pub fn read(&self, read: &impl Read, limit: usize) -> Result<Vec<Row<K, V>>, Error> {
+    pub fn read(&self, read: &dyn Read, limit: usize) -> Result<Vec<Row<K, V>>, Error> {
         let range = DocumentRange {
             prefix: &self.prefix,
             after: self.after.as_deref(),
@@ -250,17 +250,17 @@ impl<K: Codec, V: Codec> Scan<K, V> {
     }
 
     /// Reads all rows.
-    pub fn read_all(&self, read: &impl Read) -> Result<Vec<Row<K, V>>, Error> {
+    pub fn read_all(&self, read: &dyn Read) -> Result<Vec<Row<K, V>>, Error> {
         self.read(read, usize::MAX)
     }
 
     /// Reads the first row.
-    pub fn first(&self, read: &impl Read) -> Result<Option<Row<K, V>>, Error> {
+    pub fn first(&self, read: &dyn Read) -> Result<Option<Row<K, V>>, Error> {
         Ok(self.read(read, 1)?.pop())
     }
 
     /// Reads at most `limit` rows, and continues after them the next time. Returns none at the end.
-    pub fn next_page(&mut self, read: &impl Read, limit: usize) -> Result<Vec<Row<K, V>>, Error> {
+    pub fn next_page(&mut self, read: &dyn Read, limit: usize) -> Result<Vec<Row<K, V>>, Error> {
         let rows = self.read(read, limit)?;
         if let Some(last) = rows.last() {
             self.after = Some(last.key.clone());

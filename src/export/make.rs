@@ -238,7 +238,7 @@ pub(super) fn create_incremental_export(
 /// Records that these targets have everything up to their last sequence.
 fn mark_targets_current(
     options: &ExportOptions,
-    read: &impl Read,
+    read: &dyn Read,
     name: &str,
     cursor: &mut ExportCursor,
     targets: &[String],

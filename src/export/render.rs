@@ -199,7 +199,7 @@ impl Rendering<'_> {
 
     fn list_changed(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         generation: u64,
         after: Option<&str>,
     ) -> Result<Vec<ChangedObject>, Error> {
@@ -210,7 +210,7 @@ impl Rendering<'_> {
     /// Renders a changed object into the file that it belongs to.
     fn render_change(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         files: &mut ChangedFiles<RenderedFile>,
         [objects, removed]: [&[RenderOutput]; 2],
         changed: &ChangedObject,
@@ -230,7 +230,7 @@ impl Rendering<'_> {
     /// Writes an object if it is a member. Returns whether it is.
     fn render_if_member(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         file: &mut RenderedFile,
         uri: &NamedNode,
     ) -> Result<bool, GatewayError> {
@@ -245,7 +245,7 @@ impl Rendering<'_> {
     /// Writes the object whose quads were read last.
     fn append_view(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         file: &mut RenderedFile,
         uri: &NamedNode,
     ) -> Result<(), GatewayError> {
@@ -341,7 +341,7 @@ pub(super) fn check_not_stopping(stop: &AtomicBool) -> Result<(), GatewayError> 
 
 /// Explains why there are no members. Names the condition that no stored object satisfies, if there is one.
 pub(super) fn explain_no_members(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
 ) -> Result<String, GatewayError> {
     for (predicate, value) in &business_object.conditions {

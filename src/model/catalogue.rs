@@ -301,7 +301,7 @@ impl Catalogue {
 
     fn collect_warnings_in(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         context: &WarningContext<'_>,
         compiled: &Compiled,
         created_namespaces: &[String],

@@ -414,7 +414,7 @@ impl Mapping {
     /// Looks up the namespaces that decide between fields of objects with the same property, and those of the members of maps.
     /// Without it, such objects belong to the first of these fields, and names count in all graphs. It needs to run only once,
     /// because the base of a namespace does not change while a mapping names it.
-    pub fn resolve_namespaces(&mut self, read: &impl Read) -> Result<(), Error> {
+    pub fn resolve_namespaces(&mut self, read: &dyn Read) -> Result<(), Error> {
         self.root.resolve_namespaces(read)
     }
 }
@@ -553,7 +553,7 @@ impl Shape {
         }
     }
 
-    fn resolve_namespaces(&mut self, read: &impl Read) -> Result<(), Error> {
+    fn resolve_namespaces(&mut self, read: &dyn Read) -> Result<(), Error> {
         let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
         for (predicate, _) in self.iter_nested_mut() {
             if !seen.insert(predicate.clone()) {

@@ -17,7 +17,7 @@ const OBJECTS_PER_READ: usize = 1000;
 
 /// Returns the URIs of the members after `after`, in code point order, at most `limit`.
 pub fn list_members(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     after: Option<&str>,
     limit: usize,
@@ -75,7 +75,7 @@ pub fn for_each_page(
 
 /// Returns the objects that satisfy a filter after `after`, in code point order, at most `limit`.
 pub(super) fn list_filtered(
-    read: &impl Read,
+    read: &dyn Read,
     filter: &SubjectFilter,
     after: Option<&str>,
     limit: usize,
@@ -95,7 +95,7 @@ fn list_current(
 
 /// Returns the filter that the members satisfy.
 pub(super) fn build_member_filter(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
 ) -> Result<SubjectFilter, GatewayError> {
     Ok(if business_object.conditions.is_empty() {
@@ -116,7 +116,7 @@ pub(super) fn build_member_filter(
 /// Returns the filters of all objects that may be members of a Business Object that does not compile, or nested in
 /// one: what satisfies its stored conditions, and what is in the graph of a namespace that it names.
 pub(super) fn build_possible_filters(
-    read: &impl Read,
+    read: &dyn Read,
     stored: &Definition,
     namespaces: &[String],
 ) -> Result<Vec<SubjectFilter>, GatewayError> {
@@ -138,7 +138,7 @@ pub(super) fn build_possible_filters(
 
 /// Returns whether this object is a member.
 pub fn is_member(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     uri: &NamedNode,
 ) -> Result<bool, GatewayError> {
@@ -147,7 +147,7 @@ pub fn is_member(
 
 /// Returns whether this object satisfies a filter. A node of a list is no object.
 pub(super) fn satisfies_filter(
-    read: &impl Read,
+    read: &dyn Read,
     filter: &SubjectFilter,
     uri: &NamedNode,
 ) -> Result<bool, Error> {
@@ -175,7 +175,7 @@ pub(super) fn satisfies_filter(
 
 /// Returns whether this object satisfies one of these filters.
 pub(super) fn satisfies_any(
-    read: &impl Read,
+    read: &dyn Read,
     filters: &[SubjectFilter],
     uri: &NamedNode,
 ) -> Result<bool, Error> {
@@ -242,7 +242,7 @@ pub fn count_loss(
 
 /// Returns whether an object with these quads is a member.
 pub fn is_member_by_quads(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     about: &SubjectQuads,
 ) -> Result<bool, GatewayError> {
@@ -253,10 +253,7 @@ pub fn is_member_by_quads(
     Ok(conditions.all(|(predicate, value)| about.has_value(predicate.as_ref(), value.as_ref())))
 }
 
-fn find_root_graph(
-    read: &impl Read,
-    business_object: &Compiled,
-) -> Result<GraphName, GatewayError> {
+fn find_root_graph(read: &dyn Read, business_object: &Compiled) -> Result<GraphName, GatewayError> {
     let name = &business_object.mapping.root.namespace;
     match namespace::get(read, name)? {
         Some(namespace) => Ok(namespace.graph_name().into()),

@@ -193,12 +193,12 @@ fn read_generator(members: &mut Members<'_>) -> Option<Generator> {
 }
 
 /// Reads a namespace by name.
-pub fn get(read: &impl Read, name: &str) -> Result<Option<Namespace>, Error> {
+pub fn get(read: &dyn Read, name: &str) -> Result<Option<Namespace>, Error> {
     NAMESPACES.get(read, name)
 }
 
 /// Reads up to `limit` namespaces after the name `after`, ordered by name.
-pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<Namespace>, Error> {
+pub fn list(read: &dyn Read, after: Option<&str>, limit: usize) -> Result<Vec<Namespace>, Error> {
     let rows = NAMESPACES.scan().after(after).read(read, limit)?;
     rows.iter().map(|row| Ok(row.value()?)).collect()
 }
@@ -379,7 +379,7 @@ pub(super) fn check_base(base: &str) -> Result<(), String> {
 /// Returns why a namespace can no longer be changed; `None` if it can. Ignores the use by the Business Object with the id
 /// `business_object`.
 pub fn unchangeable_reason(
-    read: &impl Read,
+    read: &dyn Read,
     namespace: &Namespace,
     business_object: Option<&str>,
 ) -> Result<Option<String>, Error> {
@@ -393,7 +393,7 @@ pub fn unchangeable_reason(
 /// Returns why a namespace cannot be deleted; `None` if it can. Ignores the use by the Business Object with the id
 /// `business_object`.
 pub fn undeletable_reason(
-    read: &impl Read,
+    read: &dyn Read,
     namespace: &Namespace,
     business_object: Option<&str>,
 ) -> Result<Option<String>, Error> {
@@ -404,7 +404,7 @@ pub fn undeletable_reason(
 }
 
 /// Returns whether the graph of a namespace holds a quad.
-pub fn has_data(read: &impl Read, namespace: &Namespace) -> Result<bool, Error> {
+pub fn has_data(read: &dyn Read, namespace: &Namespace) -> Result<bool, Error> {
     let graph = Some(GraphName::NamedNode(namespace.graph_name()));
     read.any(&Pattern { graph, ..Pattern::default() })
 }

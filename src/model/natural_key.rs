@@ -114,7 +114,7 @@ impl NaturalKey {
     /// missing, or if it cannot be in a key.
     pub(super) fn read_texts(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         uri: &NamedNode,
     ) -> Result<Option<Vec<String>>, Error> {
         let mut texts = Vec::with_capacity(self.parts.len());
@@ -137,7 +137,7 @@ impl NaturalKey {
     /// unique only in the parent.
     fn read_key_uris(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         uri: &NamedNode,
     ) -> Result<BTreeSet<NamedNode>, Error> {
         let Some(texts) = self.read_texts(read, uri)? else { return Ok(BTreeSet::new()) };
@@ -172,7 +172,7 @@ impl NaturalKey {
     /// is looked for.
     fn has_key_uri(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         uri: &NamedNode,
         key_uri: &NamedNode,
     ) -> Result<bool, Error> {
@@ -185,7 +185,7 @@ impl NaturalKey {
     /// As [`Self::has_key_uri`], with the texts of the key values of the object.
     fn gives_key_uri(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         (uri, texts): (&NamedNode, &[String]),
         key_uri: &NamedNode,
     ) -> Result<bool, Error> {
@@ -199,7 +199,7 @@ impl NaturalKey {
     /// namespace needs none.
     fn is_linked(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         uri: &NamedNode,
         parent: Option<&NamedNode>,
     ) -> Result<bool, Error> {
@@ -240,7 +240,7 @@ impl NaturalKey {
     }
 
     /// Returns whether the graph of the namespace has a quad about this object.
-    fn covers(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+    fn covers(&self, read: &dyn Read, uri: &NamedNode) -> Result<bool, Error> {
         read.any(&Pattern {
             subject: Some(uri.clone().into()),
             graph: Some(self.graph.clone()),

@@ -55,7 +55,7 @@ pub struct Ancestor {
 /// # Errors
 /// The errors of the store.
 pub fn find_neighbours(
-    read: &impl Read,
+    read: &dyn Read,
     uri: &NamedNode,
     quads: &[Quad],
     limit: impl Fn(&NamedNode) -> usize,
@@ -127,7 +127,7 @@ pub fn find_neighbours(
 /// # Errors
 /// The errors of the store.
 pub fn find_ancestors(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     steps: &[usize],
     uri: &NamedNode,
@@ -164,7 +164,7 @@ pub fn nested_shape(shape: &Shape, field: usize) -> Option<&Shape> {
 /// Returns the first object of this shape whose field contains an object, and the name of the field. `root` is the
 /// Business Object that it must belong to, if it is not nested itself.
 fn find_parent(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     step: usize,
     child: &NamedNode,

@@ -117,13 +117,13 @@ impl Protection {
     }
 
     /// Returns whether an object is a member, or may be one if the members are unknown.
-    fn is_member(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, GatewayError> {
+    fn is_member(&self, read: &dyn Read, uri: &NamedNode) -> Result<bool, GatewayError> {
         Ok(satisfies_any(read, &self.members, uri)?)
     }
 
     /// Returns whether an object is a member or nested in one. If it is nested in too many objects to look at each, it
     /// counts as such.
-    fn holds(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, GatewayError> {
+    fn holds(&self, read: &dyn Read, uri: &NamedNode) -> Result<bool, GatewayError> {
         if self.is_member(read, uri)? {
             return Ok(true);
         }
@@ -205,7 +205,7 @@ impl Protection {
     /// Adds the objects that refer to an object by one of these properties, if they are members or may be nested in one.
     fn add_referrers(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         properties: &BTreeSet<NamedNode>,
         uri: &NamedNode,
         found: &mut BTreeSet<NamedNode>,
@@ -239,7 +239,7 @@ impl Protection {
     }
 
     /// Returns whether an object is a member, or may be nested in one.
-    fn may_belong(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, GatewayError> {
+    fn may_belong(&self, read: &dyn Read, uri: &NamedNode) -> Result<bool, GatewayError> {
         Ok(self.is_member(read, uri)? || self.links.has_holder(read, uri)?)
     }
 
@@ -402,7 +402,7 @@ impl Protection {
     /// nested in one. `touched` has all such members. What the commit brings under the shapes has no earlier violation.
     fn find_prior_scope(
         &self,
-        prior: &impl Read,
+        prior: &dyn Read,
         touched: &BTreeSet<NamedNode>,
         Scope { members, nested, mut values }: Scope,
         targets: &Targets,
@@ -435,7 +435,7 @@ impl Protection {
 /// # Errors
 /// `ErrorClass::Invalid` past a limit: a member may hold any number of objects
 pub(crate) fn build_scope(
-    read: &impl Read,
+    read: &dyn Read,
     links: &HolderLinks,
     members: BTreeSet<NamedNode>,
     targets: &Targets,
@@ -586,7 +586,7 @@ impl WatchedDefinitions {
     /// The errors of the store.
     pub(crate) fn find_reviewed_holder(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         except: &str,
         uri: &NamedNode,
     ) -> Result<Option<String>, GatewayError> {

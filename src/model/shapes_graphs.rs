@@ -215,7 +215,7 @@ impl CompiledGraphs {
     /// `ErrorClass::Damaged` if this version cannot use it.
     pub(crate) fn read(
         &mut self,
-        from: &impl Read,
+        from: &dyn Read,
         name: &str,
         earlier: &Self,
     ) -> Result<(u64, Arc<ShapesGraph>), GatewayError> {
@@ -247,7 +247,7 @@ impl CompiledGraphs {
 
 /// Iterates over all stored shapes graphs.
 pub(crate) fn iter_rows(
-    read: &impl Read,
+    read: &dyn Read,
 ) -> impl Iterator<Item = Result<Row<String, AsJson<StoredGraph>>, Error>> {
     SHAPES_GRAPHS.scan().pages(move || read, DOCUMENTS_PER_READ)
 }
@@ -268,7 +268,7 @@ pub(crate) fn store_graph(
 /// # Errors
 /// `ErrorClass::Invalid` with a finding for each unknown name.
 pub(crate) fn check_exist(
-    read: &impl Read,
+    read: &dyn Read,
     validation: Option<&Validation>,
 ) -> Result<(), GatewayError> {
     let mut findings = Vec::new();

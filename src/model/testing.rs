@@ -113,7 +113,7 @@ pub fn put_shapes_graph(store: &Store, name: &str, turtle: &str) {
 }
 
 /// Returns all quads in N-Quads syntax, sorted.
-pub fn list_quads(read: &impl Read) -> Vec<String> {
+pub fn list_quads(read: &dyn Read) -> Vec<String> {
     let mut quads = Vec::new();
     let mut visit = |quad: Quad| {
         quads.push(quad.to_string());
@@ -125,14 +125,14 @@ pub fn list_quads(read: &impl Read) -> Vec<String> {
 }
 
 /// Returns the URIs of all objects that belong to the Business Object.
-pub fn list_members(read: &impl Read, business_object: &Compiled) -> Vec<String> {
+pub fn list_members(read: &dyn Read, business_object: &Compiled) -> Vec<String> {
     let members = members::list_members(read, business_object, None, usize::MAX).unwrap();
     members.into_iter().map(NamedNode::into_string).collect()
 }
 
 /// Returns the JSON of an object and the warnings of the view.
 pub fn render_object(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     uri: &str,
 ) -> (String, Vec<String>) {

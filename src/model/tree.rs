@@ -108,7 +108,7 @@ pub struct FieldWindow {
 /// # Errors
 /// The errors of the store.
 pub fn read_tree(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     uri: &NamedNode,
     window: Option<&FieldWindow>,
@@ -131,8 +131,8 @@ fn nesting_level(path: &NestingPath<'_>) -> usize {
     path.above.map_or(0, |above| nesting_level(above) + 1)
 }
 
-struct TreeReader<'r, R> {
-    read: &'r R,
+struct TreeReader<'r> {
+    read: &'r dyn Read,
     /// How many nested objects may still be read.
     nested_left: usize,
     /// How many elements may still be read to order them.
@@ -162,7 +162,7 @@ impl MapWindow<'_> {
     }
 }
 
-impl<R: Read> TreeReader<'_, R> {
+impl TreeReader<'_> {
     fn read_object(
         &mut self,
         shape: &Shape,

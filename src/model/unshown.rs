@@ -15,14 +15,14 @@ const MAX_EXAMINED: usize = 100_000;
 /// Returns a warning for each field with values in the graph of its namespace that it cannot show, and one if not all could
 /// be examined.
 pub(crate) fn check_stored_values(
-    read: &impl Read,
+    read: &dyn Read,
     mapping: &Mapping,
 ) -> Result<Vec<Finding>, Error> {
     check_some_values(read, mapping, MAX_EXAMINED)
 }
 
 fn check_some_values(
-    read: &impl Read,
+    read: &dyn Read,
     mapping: &Mapping,
     limit: usize,
 ) -> Result<Vec<Finding>, Error> {
@@ -56,8 +56,8 @@ fn check_some_values(
     Ok(found)
 }
 
-struct UnshownCount<'r, R> {
-    read: &'r R,
+struct UnshownCount<'r> {
+    read: &'r dyn Read,
     /// Whether there are lists, which only ordered arrays show.
     has_lists: bool,
     /// How many may still be examined.
@@ -66,7 +66,7 @@ struct UnshownCount<'r, R> {
     is_complete: bool,
 }
 
-impl<R: Read> UnshownCount<'_, R> {
+impl UnshownCount<'_> {
     /// Counts the values that the field at this index cannot show.
     fn count_values(
         &mut self,

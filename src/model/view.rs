@@ -46,7 +46,7 @@ const MAX_WARNINGS: usize = 1000;
 /// # Errors
 /// `ErrorClass::TooLarge` if the object and the objects nested in it exceed the limit; the store's errors.
 pub fn render_object(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     uri: &NamedNode,
     out: &mut Vec<u8>,
@@ -69,7 +69,7 @@ pub fn compute_etag(json: &[u8]) -> String {
 /// # Errors
 /// As [`render_object`].
 pub fn render_subject(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     uri: &NamedNode,
     about: &SubjectQuads,
@@ -85,7 +85,7 @@ pub fn render_subject(
 /// # Errors
 /// As [`render_object`], and the errors of `report`.
 pub fn render_subject_as_facts<'w>(
-    read: &'w impl Read,
+    read: &'w dyn Read,
     shape: &'w Shape,
     uri: &NamedNode,
     about: &SubjectQuads,
@@ -97,7 +97,7 @@ pub fn render_subject_as_facts<'w>(
 }
 
 fn write_root<'w>(
-    read: &'w impl Read,
+    read: &'w dyn Read,
     shape: &'w Shape,
     uri: &NamedNode,
     about: &SubjectQuads,

@@ -288,7 +288,7 @@ pub(crate) fn rewrite_view(
 
 /// Returns the mapping of a Business Object. `None` if it was deleted, or if its mapping does not compile: then no filter
 /// fits.
-fn read_mapping(read: &impl Read, business_object: &str) -> Result<Option<Mapping>, GatewayError> {
+fn read_mapping(read: &dyn Read, business_object: &str) -> Result<Option<Mapping>, GatewayError> {
     let part =
         BUSINESS_OBJECTS.with_values::<AsJson<DefinitionPart>>().get(read, business_object)?;
     Ok(part.and_then(|part| mapping::compile(&part.object.config).ok()))

@@ -195,7 +195,7 @@ impl<'k> WarningContext<'k> {
         Self { known, with_data: OnceCell::new() }
     }
 
-    fn list_with_data(&self, read: &impl Read) -> Result<&[&'k str], Error> {
+    fn list_with_data(&self, read: &dyn Read) -> Result<&[&'k str], Error> {
         if let Some(found) = self.with_data.get() {
             return Ok(found);
         }
@@ -211,7 +211,7 @@ impl<'k> WarningContext<'k> {
     /// Returns the namespace with data whose name is most similar to this one's.
     fn find_similar_with_data(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         root: &Namespace,
     ) -> Result<Option<&'k str>, Error> {
         let others = self.list_with_data(read)?.iter().filter(|name| **name != root.name);
@@ -222,7 +222,7 @@ impl<'k> WarningContext<'k> {
 /// Returns the warnings that depend on namespaces. `created` are the ones that saving the definition created, or in a
 /// dry run would create. `default_base` returns the base of a namespace without one.
 pub fn check_namespaces(
-    read: &impl Read,
+    read: &dyn Read,
     context: &WarningContext<'_>,
     compiled: &Compiled,
     created: &[String],

@@ -42,7 +42,7 @@ impl<'r> WriteScope<'r> {
 
     /// Returns the scope of a credential that is limited to these Business Objects.
     pub(crate) fn limited_to(
-        read: &impl Read,
+        read: &dyn Read,
         watch: &Watch,
         business_objects: impl IntoIterator<Item = &'r Compiled>,
     ) -> Result<Self, GatewayError> {
@@ -81,7 +81,7 @@ impl<'r> WriteScope<'r> {
     /// Returns the reason why the request may not change an object with the stored `quads`, if there is one.
     pub(crate) fn refusal_reason(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         uri: &NamedNode,
         quads: &[Quad],
     ) -> Result<Option<String>, Error> {
@@ -104,7 +104,7 @@ impl<'r> WriteScope<'r> {
     }
 
     /// Returns whether a quad about an object is in the scope.
-    pub(crate) fn has_part_of(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+    pub(crate) fn has_part_of(&self, read: &dyn Read, uri: &NamedNode) -> Result<bool, Error> {
         let Some(limited) = &self.0 else { return Ok(true) };
         for graph in &limited.graphs {
             let (subject, graph) = (Some(uri.clone().into()), Some(graph.clone()));
@@ -116,7 +116,7 @@ impl<'r> WriteScope<'r> {
     }
 
     /// Returns whether the request may not change an existing object.
-    pub(crate) fn is_foreign(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+    pub(crate) fn is_foreign(&self, read: &dyn Read, uri: &NamedNode) -> Result<bool, Error> {
         let Some(limited) = &self.0 else { return Ok(false) };
         let quads = read.quads_about(&uri.clone().into())?;
         Ok(limited.foreign_reason(read, uri, &quads)?.is_some())
@@ -124,7 +124,7 @@ impl<'r> WriteScope<'r> {
 
     /// Returns whether the credential may not see what is stored about an object: it could not change it, and it belongs
     /// to none of the Business Objects.
-    pub(crate) fn hides(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+    pub(crate) fn hides(&self, read: &dyn Read, uri: &NamedNode) -> Result<bool, Error> {
         let Some(limited) = &self.0 else { return Ok(false) };
         let quads = read.quads_about(&uri.clone().into())?;
         Ok(!quads.is_empty()
@@ -137,7 +137,7 @@ impl Limited<'_> {
     /// Returns what makes an object foreign, as words that follow its URI in a message.
     fn foreign_reason(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         uri: &NamedNode,
         quads: &[Quad],
     ) -> Result<Option<String>, Error> {

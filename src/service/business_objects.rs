@@ -126,12 +126,12 @@ impl StoredKind for BusinessObjects {
         Ok(Content::BusinessObject(Box::new(compiled)))
     }
 
-    fn find_fingerprint(gateway: &Gateway, _: &impl Read, name: &str) -> Result<Option<String>> {
+    fn find_fingerprint(gateway: &Gateway, _: &dyn Read, name: &str) -> Result<Option<String>> {
         Ok(gateway.catalogue.find_saved(name).map(|saved| saved.fingerprint()))
     }
 
     /// Returns the members of a definition, one or more lines for each. The mapping is last, as it was given.
-    fn describe(run: &Run<'_>, _: &impl Read, name: &str) -> Result<Vec<String>> {
+    fn describe(run: &Run<'_>, _: &dyn Read, name: &str) -> Result<Vec<String>> {
         let Some(definition) = run.catalogue.find_definition(name) else { return Ok(Vec::new()) };
         let Ok(Value::Object(members)) = serde_json::to_value(&definition) else {
             return Ok(Vec::new());

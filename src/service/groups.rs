@@ -75,11 +75,11 @@ impl StoredKind for Groups {
         NewGroup::from_json(name, body.as_bytes()).map(Content::Group)
     }
 
-    fn find_fingerprint(gateway: &Gateway, _: &impl Read, name: &str) -> Result<Option<String>> {
+    fn find_fingerprint(gateway: &Gateway, _: &dyn Read, name: &str) -> Result<Option<String>> {
         Ok(gateway.auth.groups.get(name).map(|group| group.fingerprint()))
     }
 
-    fn describe(run: &Run<'_>, _: &impl Read, name: &str) -> Result<Vec<String>> {
+    fn describe(run: &Run<'_>, _: &dyn Read, name: &str) -> Result<Vec<String>> {
         let Some(group) = run.groups.get(name) else { return Ok(Vec::new()) };
         let list = |name: &str, values: &[String]| {
             let elements = values.iter().map(|value| format!("  - {value}"));

@@ -123,11 +123,11 @@ impl StoredKind for Namespaces {
         namespace::read_definition(name, Json::Object(members)).map(Content::Namespace)
     }
 
-    fn find_fingerprint(_: &Gateway, read: &impl Read, name: &str) -> Result<Option<String>> {
+    fn find_fingerprint(_: &Gateway, read: &dyn Read, name: &str) -> Result<Option<String>> {
         Ok(namespace::get(read, name)?.map(|namespace| namespace.fingerprint()))
     }
 
-    fn describe(_: &Run<'_>, read: &impl Read, name: &str) -> Result<Vec<String>> {
+    fn describe(_: &Run<'_>, read: &dyn Read, name: &str) -> Result<Vec<String>> {
         let Some(there) = namespace::get(read, name)? else { return Ok(Vec::new()) };
         let generator = there.generator.name();
         Ok(vec![format!("uriBase: {}", there.uri_base), format!("generator: {generator}")])

@@ -155,7 +155,7 @@ pub async fn view_object(
 }
 
 fn render_member(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     uri: &NamedNode,
 ) -> Result<Vec<u8>, GatewayError> {

@@ -109,12 +109,12 @@ impl StoredKind for ShapesGraphs {
         read_graph(name, members).map(Content::Shapes)
     }
 
-    fn find_fingerprint(gateway: &Gateway, _: &impl Read, name: &str) -> Result<Option<String>> {
+    fn find_fingerprint(gateway: &Gateway, _: &dyn Read, name: &str) -> Result<Option<String>> {
         let found = gateway.catalogue.get_shapes_graph(name);
         Ok(found.map(|graph| graph.metadata.fingerprint()))
     }
 
-    fn describe(_: &Run<'_>, read: &impl Read, name: &str) -> Result<Vec<String>> {
+    fn describe(_: &Run<'_>, read: &dyn Read, name: &str) -> Result<Vec<String>> {
         let Some(there) = SHAPES_GRAPHS.get_readable(read, name)? else { return Ok(Vec::new()) };
         let head = format!("contentType: {}", there.metadata.format.media_type());
         let lines = there.text.lines().map(str::to_owned);

@@ -77,7 +77,7 @@ impl Share {
         Table::new(self.collection())
     }
 
-    fn count_events(self, read: &impl Read) -> Result<u64, GatewayError> {
+    fn count_events(self, read: &dyn Read) -> Result<u64, GatewayError> {
         Ok(TOTALS.get_readable(read, self as u8)?.unwrap_or(0))
     }
 
@@ -106,7 +106,7 @@ impl Share {
 
 /// Returns the account that caused an event: the owner of the API key that was used, or else who acted, or else whom the
 /// event is about. Everybody without an account counts as one.
-fn find_actor(read: &impl Read, record: &Record) -> Result<Actor, GatewayError> {
+fn find_actor(read: &dyn Read, record: &Record) -> Result<Actor, GatewayError> {
     let by = record.by.as_ref().or(record.account.as_ref()).map_or("", String::as_str);
     let owner = keys::read_owner(read, by)?;
     let digest = Sha256::digest(owner.as_deref().unwrap_or(by));
@@ -188,7 +188,7 @@ pub(super) fn rebuild_if_stale(store: &Store) -> Result<(), GatewayError> {
 }
 
 /// Returns whether the lists have the form of this version.
-fn has_own_form(read: &impl Read) -> Result<bool, GatewayError> {
+fn has_own_form(read: &dyn Read) -> Result<bool, GatewayError> {
     for share in Share::ALL {
         if share.list().scan().first(read)?.is_some_and(|row| row.key().is_err()) {
             return Ok(false);

@@ -105,7 +105,7 @@ impl Entry {
         }
     }
 
-    fn compile_stored(read: &impl Read, stored: StoredDefinition) -> Self {
+    fn compile_stored(read: &dyn Read, stored: StoredDefinition) -> Self {
         let object = &stored.object;
         let (id, name) = (object.id.clone(), object.definition.name.clone());
         let (version, created_at) = (object.version, object.created_at.clone());
@@ -123,7 +123,7 @@ impl Entry {
     }
 }
 
-fn compile_definition(read: &impl Read, stored: StoredDefinition) -> Result<Compiled, String> {
+fn compile_definition(read: &dyn Read, stored: StoredDefinition) -> Result<Compiled, String> {
     let (object, conditions) = stored.into_parts();
     let mut mapping = mapping::compile(&object.definition.config)
         .map_err(|findings| findings.first().map_or_else(String::new, ToString::to_string))?;
@@ -141,7 +141,7 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    pub(super) fn read_all(read: &impl Read) -> Result<Self, Error> {
+    pub(super) fn read_all(read: &dyn Read) -> Result<Self, Error> {
         let mut entries = Self::default();
         for row in iter_rows(read) {
             let row = row?;
@@ -199,7 +199,7 @@ impl Entries {
 
 /// Returns the name of a Business Object whose definition names this namespace. Ignores the one with the id `except`.
 pub(crate) fn find_namespace_user(
-    read: &impl Read,
+    read: &dyn Read,
     namespace: &str,
     except: Option<&str>,
 ) -> Result<Option<String>, Error> {
@@ -238,7 +238,7 @@ impl ShapesUsers {
 }
 
 /// Returns which stored definitions name which shapes graphs.
-pub(crate) fn list_shapes_users(read: &impl Read) -> Result<ShapesUsers, Error> {
+pub(crate) fn list_shapes_users(read: &dyn Read) -> Result<ShapesUsers, Error> {
     let mut users = ShapesUsers::default();
     for row in iter_rows(read) {
         let row = row?;
@@ -258,7 +258,7 @@ pub(crate) fn list_shapes_users(read: &impl Read) -> Result<ShapesUsers, Error> 
 }
 
 /// Returns each namespace whose objects have a key in a stored definition, with the name of its Business Object.
-pub(crate) fn list_keyed_namespaces(read: &impl Read) -> Result<Vec<(String, String)>, Error> {
+pub(crate) fn list_keyed_namespaces(read: &dyn Read) -> Result<Vec<(String, String)>, Error> {
     let mut all = Vec::new();
     for row in iter_rows(read) {
         if let Ok(stored) = row?.value_as::<AsJson<StoredUse>>() {
@@ -271,7 +271,7 @@ pub(crate) fn list_keyed_namespaces(read: &impl Read) -> Result<Vec<(String, Str
 
 /// Returns every stored definition that compiles and gives the objects of one of these namespaces a key.
 pub(crate) fn list_definitions_with_key(
-    read: &impl Read,
+    read: &dyn Read,
     namespaces: &BTreeSet<&str>,
 ) -> Result<Vec<Compiled>, Error> {
     let mut all = Vec::new();
@@ -291,7 +291,7 @@ pub(crate) fn list_definitions_with_key(
 
 /// Returns every stored definition that can be read, compiled if possible.
 pub(crate) fn list_stored(
-    read: &impl Read,
+    read: &dyn Read,
 ) -> Result<Vec<(BusinessObject, Option<Compiled>)>, Error> {
     let mut all = Vec::new();
     for row in iter_rows(read) {
@@ -305,7 +305,7 @@ pub(crate) fn list_stored(
 }
 
 /// Returns the namespaces that a stored definition names, also if it does not compile.
-pub(crate) fn list_named_namespaces(read: &impl Read, id: &str) -> Result<Vec<String>, Error> {
+pub(crate) fn list_named_namespaces(read: &dyn Read, id: &str) -> Result<Vec<String>, Error> {
     Ok(BUSINESS_OBJECTS.get_readable(read, id)?.map(|stored| stored.namespaces).unwrap_or_default())
 }
 
@@ -322,14 +322,14 @@ pub(crate) fn store_definition(
 ///
 /// # Errors
 /// The errors of the store.
-pub fn is_current(read: &impl Read, object: &BusinessObject) -> Result<bool, Error> {
+pub fn is_current(read: &dyn Read, object: &BusinessObject) -> Result<bool, Error> {
     let stored = BUSINESS_OBJECTS.get_readable(read, &object.id)?;
     Ok(stored.is_some_and(|stored| stored.object.version == object.version))
 }
 
 /// Iterates over all stored definitions.
 pub(super) fn iter_rows(
-    read: &impl Read,
+    read: &dyn Read,
 ) -> impl Iterator<Item = Result<Row<String, AsJson<StoredDefinition>>, Error>> {
     BUSINESS_OBJECTS.scan().pages(move || read, DOCUMENTS_PER_READ)
 }

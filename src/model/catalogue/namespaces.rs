@@ -91,7 +91,7 @@ pub(super) fn list_created(changed: &[Put<Namespace>]) -> Vec<String> {
 }
 
 fn unknown_namespaces_error(
-    read: &impl Read,
+    read: &dyn Read,
     missing: &[String],
 ) -> Result<GatewayError, GatewayError> {
     let mut known: Vec<String> = namespace::list(read, None, MAX_NAMED + 1)?

@@ -29,7 +29,7 @@ pub(crate) struct RebasePreview {
 }
 
 /// Rewrites all definitions without storing them.
-pub(crate) fn preview_rebase(read: &impl Read, rebase: &Rebase) -> Result<RebasePreview, Error> {
+pub(crate) fn preview_rebase(read: &dyn Read, rebase: &Rebase) -> Result<RebasePreview, Error> {
     let mut preview = RebasePreview::default();
     for row in iter_rows(read) {
         let row = row?;

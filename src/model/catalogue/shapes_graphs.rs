@@ -53,7 +53,7 @@ impl DefinedGraph {
 pub(super) type DefinedGraphs = BTreeMap<String, Arc<DefinedGraph>>;
 
 /// Reads all stored shapes graphs, and checks whether they compile.
-pub(super) fn read_all(read: &impl Read) -> Result<DefinedGraphs, Error> {
+pub(super) fn read_all(read: &dyn Read) -> Result<DefinedGraphs, Error> {
     let mut all = DefinedGraphs::new();
     for row in shapes_graphs::iter_rows(read) {
         let row = row?;
@@ -273,7 +273,7 @@ impl Catalogue {
 
 /// Returns whether a shapes graph compiles and has this text in this format.
 pub(super) fn has_graph(
-    read: &impl Read,
+    read: &dyn Read,
     there: &DefinedGraph,
     new: &NewGraph,
 ) -> Result<bool, GatewayError> {
@@ -301,7 +301,7 @@ pub(super) fn erase_graph(
 }
 
 /// Checks that the limits of all shapes graphs together allow one more, or the new text of one.
-fn check_room(read: &impl Read, new: &NewGraph) -> Result<(), GatewayError> {
+fn check_room(read: &dyn Read, new: &NewGraph) -> Result<(), GatewayError> {
     let (mut count, mut others) = (0, 0);
     let mut is_new = true;
     for row in shapes_graphs::iter_rows(read) {

@@ -84,7 +84,7 @@ impl Default for ExportCursor {
 }
 
 /// Reads the cursor of a Business Object; `None` while it is not watched.
-pub fn read_cursor(read: &impl Read, id: &str) -> Result<Option<ExportCursor>, Error> {
+pub fn read_cursor(read: &dyn Read, id: &str) -> Result<Option<ExportCursor>, Error> {
     match CURSORS.get(read, id) {
         Err(Error::Unreadable(error)) => {
             // A full export of everything loses no change.
@@ -115,7 +115,7 @@ pub fn close_generation(store: &Store, id: &str) -> Result<Option<ExportCursor>,
 }
 
 /// Returns whether there are changes that are in no export.
-pub fn has_changes(read: &impl Read, id: &str, cursor: &ExportCursor) -> Result<bool, Error> {
+pub fn has_changes(read: &dyn Read, id: &str, cursor: &ExportCursor) -> Result<bool, Error> {
     if cursor.needs_full_export() {
         return Ok(true);
     }
@@ -127,7 +127,7 @@ pub fn has_changes(read: &impl Read, id: &str, cursor: &ExportCursor) -> Result<
 
 /// Returns up to `limit` changed objects of a generation after the URI `after`, in the order of their URIs.
 pub fn list_changed(
-    read: &impl Read,
+    read: &dyn Read,
     id: &str,
     generation: u64,
     after: Option<&str>,
@@ -144,7 +144,7 @@ pub fn list_changed(
 
 /// Returns when an object last changed, as elapsed time in milliseconds, and the generation of that change. Returns
 /// `None` if they are unknown.
-pub fn read_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
+pub fn read_age(read: &dyn Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
     let Some(own) = AGES.get_readable(read, (id, uri))? else { return Ok(None) };
     Ok(match AGES.get_readable(read, (id, ALL_OBJECTS))? {
         Some((since, UNKNOWN_BEFORE)) => (own.0 >= since).then_some(own),
@@ -238,7 +238,7 @@ pub(crate) fn update_watching(
 
 /// Returns the cursor of a Business Object that begins to be watched. Records of an earlier time may still be there. Their
 /// generations count as done. Otherwise they would hide later changes of the same objects.
-fn begin_cursor(read: &impl Read, id: &str) -> Result<ExportCursor, Error> {
+fn begin_cursor(read: &dyn Read, id: &str) -> Result<ExportCursor, Error> {
     let last = CHANGES.scan().prefix::<String>(id).reverse().first(read)?;
     let done = last.and_then(|row| row.key_or_log()).map_or(0, |(_, generation, _)| generation);
     Ok(ExportCursor { open: done.saturating_add(1), done, ..ExportCursor::default() })
@@ -266,7 +266,7 @@ pub(super) fn is_watched(object: &BusinessObject) -> bool {
 
 /// Reads the number of the stored definitions. Each change of one gives them another number; it is 0 before the first
 /// change, and in data of versions that numbered only the watched definitions.
-pub(super) fn read_watched_number(read: &impl Read) -> Result<u64, Error> {
+pub(super) fn read_watched_number(read: &dyn Read) -> Result<u64, Error> {
     Ok(WATCHED.get_readable(read, ())?.unwrap_or(0))
 }
 

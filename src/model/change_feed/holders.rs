@@ -52,7 +52,7 @@ impl HolderLinks {
     /// Returns `None` if there are more than `most`.
     pub(crate) fn find_holders(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         changed: impl IntoIterator<Item = NamedNode>,
         most: usize,
     ) -> Result<Option<BTreeSet<NamedNode>>, GatewayError> {
@@ -71,7 +71,7 @@ impl HolderLinks {
     /// that it follows, and ends with its error.
     pub(crate) fn visit_holders(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         changed: impl IntoIterator<Item = NamedNode>,
         max_between: usize,
         check: &dyn Fn() -> Result<(), GatewayError>,
@@ -146,7 +146,7 @@ impl HolderLinks {
     }
 
     /// Returns whether an object refers to this one by a property of a nested object.
-    pub(crate) fn has_holder(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+    pub(crate) fn has_holder(&self, read: &dyn Read, uri: &NamedNode) -> Result<bool, Error> {
         for property in self.by_property.keys() {
             let pattern = Pattern {
                 predicate: Some(property.clone()),
@@ -164,7 +164,7 @@ impl HolderLinks {
     /// ends with its error.
     pub(crate) fn find_nested(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         roots: &BTreeSet<NamedNode>,
         check: &dyn Fn() -> Result<(), GatewayError>,
     ) -> Result<BTreeSet<NamedNode>, GatewayError> {

@@ -212,7 +212,7 @@ impl Watch {
     /// even if the catalogue does not have it in memory yet.
     pub(crate) fn current_definitions(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
     ) -> Result<Arc<WatchedDefinitions>, GatewayError> {
         let number = read_watched_number(read)?;
         let known = self.inner.definitions.read();
@@ -242,7 +242,7 @@ impl Watch {
     /// cannot be compiled, or the index of their key is being created.
     pub(crate) fn uses_key_digest(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         digest: &[u8],
     ) -> Result<bool, GatewayError> {
         let definitions = self.current_definitions(read)?;
@@ -259,7 +259,7 @@ impl Watch {
 
 impl WatchedDefinitions {
     /// Reads the stored definitions. What is compiled in the earlier ones is not compiled again.
-    fn read(read: &impl Read, earlier: &Self) -> Result<Self, GatewayError> {
+    fn read(read: &dyn Read, earlier: &Self) -> Result<Self, GatewayError> {
         let mut definitions = Self::default();
         for (object, compiled) in catalogue::list_stored(read)? {
             let mut filter = None;
@@ -344,11 +344,7 @@ impl WatchedView {
     }
 
     /// Returns whether this object is a member.
-    pub(super) fn is_member(
-        &self,
-        read: &impl Read,
-        uri: &NamedNode,
-    ) -> Result<bool, GatewayError> {
+    pub(super) fn is_member(&self, read: &dyn Read, uri: &NamedNode) -> Result<bool, GatewayError> {
         match &self.filter {
             Some(filter) => Ok(members::satisfies_filter(read, filter, uri)?),
             None => Ok(false),

@@ -180,8 +180,8 @@ fn digest_warnings(warnings: &[Warning]) -> Result<[u8; 32], GatewayError> {
 /// Returns the quads about an object and the nodes of its lists that differ, without its views. `changed` are those with such a
 /// quad.
 fn compare_quads(
-    before: &impl Read,
-    after: &impl Read,
+    before: &dyn Read,
+    after: &dyn Read,
     (uri, changed): (&NamedNode, Option<&Vec<NamedNode>>),
     orphaned: bool,
 ) -> Result<DifferenceItem, GatewayError> {
@@ -213,7 +213,7 @@ fn compare_quads(
 
 /// Returns an object as the view shows it; `None` if no quad is about it.
 fn render_if_stored(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     uri: &NamedNode,
 ) -> Result<Option<Box<RawValue>>, GatewayError> {

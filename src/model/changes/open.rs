@@ -61,7 +61,7 @@ impl SubjectHashes {
     ///
     /// # Errors
     /// The errors of the store.
-    pub fn of_object(read: &impl Read, uri: &str) -> Result<Self, GatewayError> {
+    pub fn of_object(read: &dyn Read, uri: &str) -> Result<Self, GatewayError> {
         let earlier = list_earlier_iris(read, uri)?;
         let uris = std::iter::once(uri).chain(earlier.iter().map(|(uri, _)| uri.as_str()));
         Ok(Self(uris.map(hash_subject).collect()))
@@ -73,7 +73,7 @@ impl SubjectHashes {
 /// # Errors
 /// The errors of the store.
 pub fn is_touched(
-    read: &impl Read,
+    read: &dyn Read,
     change: &Change,
     object: &SubjectHashes,
 ) -> Result<bool, GatewayError> {

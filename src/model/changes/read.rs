@@ -50,7 +50,7 @@ pub struct ListedChanges {
 ///
 /// # Errors
 /// The errors of the store.
-pub fn find_change(read: &impl Read, id: &str) -> Result<Option<Change>, GatewayError> {
+pub fn find_change(read: &dyn Read, id: &str) -> Result<Option<Change>, GatewayError> {
     let Some(mut change) = read_stored(read, id)? else { return Ok(None) };
     if is_abandoned(read, &change)? {
         change.state = ChangeState::Withdrawn;
@@ -59,12 +59,12 @@ pub fn find_change(read: &impl Read, id: &str) -> Result<Option<Change>, Gateway
 }
 
 /// Returns whether a change is open although its Business Object is not stored any more.
-pub(super) fn is_abandoned(read: &impl Read, change: &Change) -> Result<bool, GatewayError> {
+pub(super) fn is_abandoned(read: &dyn Read, change: &Change) -> Result<bool, GatewayError> {
     Ok(change.state.is_open() && !is_defined(read, &change.business_object)?)
 }
 
 /// Returns whether the Business Object with this id is stored.
-pub(super) fn is_defined(read: &impl Read, business_object: &str) -> Result<bool, GatewayError> {
+pub(super) fn is_defined(read: &dyn Read, business_object: &str) -> Result<bool, GatewayError> {
     Ok(catalogue::BUSINESS_OBJECTS.contains(read, business_object)?)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn is_defined(read: &impl Read, business_object: &str) -> Result<bool
 /// # Errors
 /// The errors of the store.
 pub fn current_approvers(
-    read: &impl Read,
+    read: &dyn Read,
     watch: &Watch,
     change: &Change,
 ) -> Result<Vec<Principal>, GatewayError> {
@@ -157,7 +157,7 @@ pub fn list_changes(
 ///
 /// # Errors
 /// The errors of the store.
-pub fn read_content(read: &impl Read, change: &Change) -> Result<ChangeContent, GatewayError> {
+pub fn read_content(read: &dyn Read, change: &Change) -> Result<ChangeContent, GatewayError> {
     let request = read_part(read, change, Part::Request)?;
     Ok(ChangeContent { request, warnings: read_json(read, change, Part::Warnings)? })
 }
@@ -167,7 +167,7 @@ pub fn read_content(read: &impl Read, change: &Change) -> Result<ChangeContent, 
 /// # Errors
 /// The errors of the store.
 pub fn read_difference(
-    read: &impl Read,
+    read: &dyn Read,
     change: &Change,
     page: u32,
 ) -> Result<Vec<DifferenceItem>, GatewayError> {
@@ -179,14 +179,14 @@ pub fn read_difference(
 
 /// Returns the identifiers that were minted for a change.
 pub(super) fn read_minted(
-    read: &impl Read,
+    read: &dyn Read,
     change: &Change,
 ) -> Result<Vec<MintedIdentifier>, GatewayError> {
     read_json(read, change, Part::Minted)
 }
 
 fn read_json<T: DeserializeOwned>(
-    read: &impl Read,
+    read: &dyn Read,
     change: &Change,
     part: Part,
 ) -> Result<T, GatewayError> {
@@ -198,7 +198,7 @@ fn read_json<T: DeserializeOwned>(
 
 /// Returns a part of a change.
 pub(super) fn read_part(
-    read: &impl Read,
+    read: &dyn Read,
     change: &Change,
     part: Part,
 ) -> Result<Vec<u8>, GatewayError> {

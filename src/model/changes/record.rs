@@ -211,7 +211,7 @@ impl Change {
     /// `ErrorClass::Conflict` if the history is full; the errors of the store.
     pub(super) fn add_step(
         &mut self,
-        read: &impl Read,
+        read: &dyn Read,
         entry: HistoryEntry,
     ) -> Result<(), GatewayError> {
         if self.history.len() >= MAX_HISTORY && entry.state.is_open() {

@@ -101,17 +101,17 @@ store_as_fields!(ChangeTotals: open: u64, open_bytes: u64, closed: u64, closed_b
 ///
 /// # Errors
 /// The errors of the store.
-pub fn read_totals(read: &impl Read) -> Result<ChangeTotals, GatewayError> {
+pub fn read_totals(read: &dyn Read) -> Result<ChangeTotals, GatewayError> {
     Ok(read_totals_of(read, "")?)
 }
 
 /// Reads the totals of an account; of all together if it is empty.
-fn read_totals_of(read: &impl Read, account: &str) -> Result<ChangeTotals, Error> {
+fn read_totals_of(read: &dyn Read, account: &str) -> Result<ChangeTotals, Error> {
     Ok(TOTALS.get(read, account)?.unwrap_or_default())
 }
 
 /// Reads a stored change, without looking at its Business Object.
-pub(super) fn read_stored(read: &impl Read, id: &str) -> Result<Option<Change>, GatewayError> {
+pub(super) fn read_stored(read: &dyn Read, id: &str) -> Result<Option<Change>, GatewayError> {
     let Ok(id) = Uuid::parse_str(id) else { return Ok(None) };
     Ok(CHANGES.get(read, id)?)
 }
@@ -240,7 +240,7 @@ fn remove_oldest_withdrawn(
 type ClosedRow = Row<(String, u8, u64, Uuid), u64>;
 
 fn read_oldest_closed(
-    read: &impl Read,
+    read: &dyn Read,
     kind: u8,
     account: &str,
     limit: usize,

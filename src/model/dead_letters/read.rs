@@ -18,19 +18,19 @@ pub struct ListedLetters {
 }
 
 /// Returns the dead letter with this id.
-pub fn find_letter(read: &impl Read, id: &str) -> Result<Option<DeadLetter>, GatewayError> {
+pub fn find_letter(read: &dyn Read, id: &str) -> Result<Option<DeadLetter>, GatewayError> {
     let Ok(id) = Uuid::parse_str(id) else { return Ok(None) };
     Ok(LETTERS.get(read, id)?)
 }
 
 /// Returns the text of the dead letter with this id, as received.
-pub fn read_text(read: &impl Read, id: &str) -> Result<Option<Vec<u8>>, GatewayError> {
+pub fn read_text(read: &dyn Read, id: &str) -> Result<Option<Vec<u8>>, GatewayError> {
     let Ok(id) = Uuid::parse_str(id) else { return Ok(None) };
     Ok(TEXTS.get(read, id)?)
 }
 
 /// Returns the totals of all dead letters.
-pub fn read_totals(read: &impl Read) -> Result<Totals, GatewayError> {
+pub fn read_totals(read: &dyn Read) -> Result<Totals, GatewayError> {
     let Share { letters, bytes } = read_share(read, None)?;
     let (evicted, expired) = read_removed(read)?;
     Ok(Totals { letters, bytes, evicted, expired })

@@ -68,7 +68,7 @@ impl Eviction {
 }
 
 /// Reads the share of an origin; without one, of all together.
-pub(super) fn read_share(read: &impl Read, origin: Option<(&str, &str)>) -> Result<Share, Error> {
+pub(super) fn read_share(read: &dyn Read, origin: Option<(&str, &str)>) -> Result<Share, Error> {
     Ok(TOTALS.get(read, origin)?.unwrap_or_default())
 }
 
@@ -90,7 +90,7 @@ pub(super) fn update_share(
 }
 
 /// Reads the numbers of dead letters that the limits removed: evicted and expired.
-pub(super) fn read_removed(read: &impl Read) -> Result<(u64, u64), Error> {
+pub(super) fn read_removed(read: &dyn Read) -> Result<(u64, u64), Error> {
     Ok(REMOVED.get(read, ())?.unwrap_or_default())
 }
 
@@ -199,7 +199,7 @@ fn queue_accounts(origins: Vec<(OriginKey, u64)>) -> BinaryHeap<Weighted<Account
 }
 
 /// Lists the origins that have dead letters, with their bytes.
-pub(super) fn list_origins(read: &impl Read) -> Result<Vec<(OriginKey, u64)>, Error> {
+pub(super) fn list_origins(read: &dyn Read) -> Result<Vec<(OriginKey, u64)>, Error> {
     let mut origins = Vec::new();
     for row in TOTALS.scan().read_all(read)? {
         let Some((origin, share)) = row.entry_or_log() else { continue };
@@ -224,7 +224,7 @@ impl OriginQueue {
     }
 
     /// Returns the oldest entry.
-    pub(super) fn read_oldest(&mut self, read: &impl Read) -> Result<Option<OrderEntry>, Error> {
+    pub(super) fn read_oldest(&mut self, read: &dyn Read) -> Result<Option<OrderEntry>, Error> {
         while self.page.is_empty() {
             let rows = self.rows.next_page(read, ENTRIES_PER_READ)?;
             if rows.is_empty() {

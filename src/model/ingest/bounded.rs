@@ -56,13 +56,13 @@ impl<V: Codec> BoundedLog<V> {
     }
 
     /// Returns the oldest entry: its sequence and its value.
-    pub(super) fn read_oldest(&self, read: &impl Read) -> Result<Option<(u64, V::Owned)>, Error> {
+    pub(super) fn read_oldest(&self, read: &dyn Read) -> Result<Option<(u64, V::Owned)>, Error> {
         let Some(row) = self.0.scan().first(read)? else { return Ok(None) };
         Ok(row.entry_or_log().map(|(sequence, (_, value))| (sequence, value)))
     }
 
     /// Returns the number of entries, and their bytes.
-    pub(super) fn read_totals(&self, read: &impl Read) -> Result<(u64, u64), Error> {
+    pub(super) fn read_totals(&self, read: &dyn Read) -> Result<(u64, u64), Error> {
         Ok(TOTALS.get_or_log(read, self.0.collection().name)?.unwrap_or_default())
     }
 }

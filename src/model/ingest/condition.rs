@@ -33,7 +33,7 @@ impl ObjectCondition {
     /// `ErrorClass::PreconditionFailed` if it is in another state.
     pub(super) fn check_object(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         shape: &Shape,
         uri: &NamedNode,
     ) -> Result<(), GatewayError> {

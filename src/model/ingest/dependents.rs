@@ -141,7 +141,7 @@ fn find_new(
     Ok(new)
 }
 
-fn is_stored(read: &impl Read, uri: &NamedNode) -> Result<bool, GatewayError> {
+fn is_stored(read: &dyn Read, uri: &NamedNode) -> Result<bool, GatewayError> {
     let about = Pattern { subject: Some(uri.clone().into()), ..Pattern::default() };
     Ok(read.any(&about)?)
 }

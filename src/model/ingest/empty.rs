@@ -33,7 +33,7 @@ pub(crate) struct RemovedMembers {
 /// Returns whether the deletion of a Business Object leaves an object in place: it satisfies one of the filters of the
 /// other Business Objects, or is nested in a member of one that requires a review.
 pub(crate) fn is_kept(
-    read: &impl Read,
+    read: &dyn Read,
     definitions: &WatchedDefinitions,
     own_id: &str,
     others: &[SubjectFilter],

@@ -140,11 +140,7 @@ impl IdempotencyKey {
     }
 
     /// Returns the answer of this scope, unless it has expired.
-    fn read_answer(
-        &self,
-        read: &impl Read,
-        scope: [u8; 32],
-    ) -> Result<Option<StoredAnswer>, Error> {
+    fn read_answer(&self, read: &dyn Read, scope: [u8; 32]) -> Result<Option<StoredAnswer>, Error> {
         Ok(ANSWERS.get(read, scope)?.filter(|kept| !self.has_expired(kept.at)))
     }
 
@@ -175,7 +171,7 @@ impl IdempotencyKey {
     }
 
     /// Returns the next answer to remove, or `None` if all fit.
-    fn find_excess(&self, read: &impl Read, limits: &Limits) -> Result<Option<KeptAnswer>, Error> {
+    fn find_excess(&self, read: &dyn Read, limits: &Limits) -> Result<Option<KeptAnswer>, Error> {
         let (requests, request_bytes) = REQUEST_ORDER.read_totals(read)?;
         let (chunks, chunk_bytes) = CHUNK_ORDER.read_totals(read)?;
         let is_too_many = requests > limits.idempotency_keys as u64;
@@ -233,7 +229,7 @@ fn drop_errors(rejected: &mut [RejectedObject]) {
 }
 
 /// Adds the errors that [`drop_errors`] removed, as far as there are dead letters.
-fn add_errors(read: &impl Read, rejected: &mut [RejectedObject]) -> Result<(), GatewayError> {
+fn add_errors(read: &dyn Read, rejected: &mut [RejectedObject]) -> Result<(), GatewayError> {
     for RejectedObject { id, errors, .. } in rejected {
         if !errors.is_empty() {
             continue;
@@ -283,14 +279,14 @@ struct KeptAnswer {
 }
 
 impl KeptAnswer {
-    fn oldest_of(read: &impl Read, order: &'static AnswerOrder) -> Result<Option<Self>, Error> {
+    fn oldest_of(read: &dyn Read, order: &'static AnswerOrder) -> Result<Option<Self>, Error> {
         let oldest = order.read_oldest(read)?;
         Ok(oldest.map(|(sequence, (at, scope))| Self { order, sequence, at, scope }))
     }
 }
 
 /// Returns the order that has the answer of this sequence.
-fn find_order(read: &impl Read, sequence: u64) -> Result<&'static AnswerOrder, Error> {
+fn find_order(read: &dyn Read, sequence: u64) -> Result<&'static AnswerOrder, Error> {
     let is_chunk = CHUNK_ORDER.entries().contains(read, sequence)?;
     Ok(if is_chunk { &CHUNK_ORDER } else { &REQUEST_ORDER })
 }

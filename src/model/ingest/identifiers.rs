@@ -56,7 +56,7 @@ impl Identifiers {
     /// Keeps which of the numbers that were found taken since the savepoint still are. The transaction is rolled back already.
     pub(super) fn roll_back_to_savepoint(
         &mut self,
-        read: &impl Read,
+        read: &dyn Read,
         is_claimed: impl Fn(&NamedNode) -> bool,
     ) -> Result<(), GatewayError> {
         for (prefix, taken) in self.taken.iter_mut().flatten() {

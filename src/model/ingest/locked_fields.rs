@@ -64,7 +64,7 @@ fn object_uri(object: &Json) -> Option<&str> {
 /// # Errors
 /// The errors of the store.
 pub fn find_locked_fields(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     view: &Json,
 ) -> Result<LockedFields, GatewayError> {
@@ -73,14 +73,14 @@ pub fn find_locked_fields(
     Ok(finder.found)
 }
 
-struct LockFinder<'r, R> {
-    read: &'r R,
+struct LockFinder<'r> {
+    read: &'r dyn Read,
     /// The objects that were examined, by URI and place in the mapping.
     seen: HashSet<(String, usize)>,
     found: LockedFields,
 }
 
-impl<R: Read> LockFinder<'_, R> {
+impl LockFinder<'_> {
     fn examine(&mut self, shape: &Shape, view: &Json) -> Result<(), GatewayError> {
         let Some(uri) = object_uri(view) else { return Ok(()) };
         let Ok(name) = NamedNode::new(uri) else { return Ok(()) };

@@ -26,7 +26,7 @@ impl MappingNamespaces {
     /// # Errors
     /// `ErrorClass::Invalid` if a namespace of the mapping is not defined.
     pub(super) fn read(
-        read: &impl Read,
+        read: &dyn Read,
         mapping: &Mapping,
         definitions: &WatchedDefinitions,
     ) -> Result<Self, GatewayError> {

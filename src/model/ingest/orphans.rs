@@ -99,7 +99,7 @@ impl<'m> Orphans<'m> {
     /// about an object of this shape.
     pub(super) fn suspect_all<'q>(
         &mut self,
-        read: &impl Read,
+        read: &dyn Read,
         shape: &'m Shape,
         quads: impl IntoIterator<Item = &'q Quad>,
     ) -> Result<(), GatewayError> {
@@ -161,7 +161,7 @@ impl<'m> Orphans<'m> {
     /// Returns which of these objects are alive, and which of them only because they satisfy a filter.
     fn find_living(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         scope: &WriteScope<'_>,
         reached: &FastMap<NamedNode, Vec<&Shape>>,
     ) -> Result<(FastSet<NamedNode>, Vec<NamedNode>), GatewayError> {
@@ -198,7 +198,7 @@ impl<'m> Orphans<'m> {
 /// Returns the suspects and everything nested in them, each with the shapes under which it occurs. A node of a list of objects
 /// occurs under their shape.
 fn collect_reachable<'m>(
-    read: &impl Read,
+    read: &dyn Read,
     suspects: FastMap<NamedNode, Vec<&'m Shape>>,
 ) -> Result<FastMap<NamedNode, Vec<&'m Shape>>, GatewayError> {
     let shapes = |(uri, shapes): (NamedNode, Vec<&'m Shape>)| {
@@ -225,7 +225,7 @@ fn collect_reachable<'m>(
 }
 
 fn is_referred_from_outside(
-    read: &impl Read,
+    read: &dyn Read,
     uri: &NamedNode,
     inside: &FastMap<NamedNode, Vec<&Shape>>,
     scope: &WriteScope<'_>,

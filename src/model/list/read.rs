@@ -20,7 +20,7 @@ pub(crate) struct List {
 impl List {
     /// Reads the list that begins with this node. The inner error says what it is instead.
     pub(crate) fn read(
-        read: &impl Read,
+        read: &dyn Read,
         head: NamedNode,
     ) -> Result<Result<Self, &'static str>, Error> {
         Self::read_beginning(read, head, usize::MAX)
@@ -28,7 +28,7 @@ impl List {
 
     /// As [`Self::read`], but at most this many nodes. What follows them is not looked at.
     pub(crate) fn read_beginning(
-        read: &impl Read,
+        read: &dyn Read,
         head: NamedNode,
         max_nodes: usize,
     ) -> Result<Result<Self, &'static str>, Error> {
@@ -102,7 +102,7 @@ impl Lists {
     /// # Errors
     /// The errors of the store.
     pub fn of_object<'q>(
-        read: &impl Read,
+        read: &dyn Read,
         shape: &Shape,
         about: impl Iterator<Item = (NamedNodeRef<'q>, TermRef<'q>)>,
     ) -> Result<Self, Error> {
@@ -117,7 +117,7 @@ impl Lists {
     /// The errors of the store.
     pub fn add_object<'q>(
         &mut self,
-        read: &impl Read,
+        read: &dyn Read,
         shape: &Shape,
         about: impl Iterator<Item = (NamedNodeRef<'q>, TermRef<'q>)>,
     ) -> Result<usize, Error> {
@@ -155,7 +155,7 @@ impl Lists {
 }
 
 /// Returns whether the store has or had a list, so that a commit may unlink one.
-pub(crate) fn may_have_lists(read: &impl Read) -> Result<bool, Error> {
+pub(crate) fn may_have_lists(read: &dyn Read) -> Result<bool, Error> {
     read.any(&Pattern { predicate: Some(rdf::REST.into_owned()), ..Pattern::default() })
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn may_have_lists(read: &impl Read) -> Result<bool, Error> {
 /// has it several times may be visited several times. It also calls it with `None` for each place of the element elsewhere, so
 /// that it can end a walk that finds nothing.
 pub(crate) fn find_element_owners(
-    read: &impl Read,
+    read: &dyn Read,
     property: &NamedNode,
     element: &Term,
     visit: &mut dyn FnMut(Option<NamedNode>) -> ControlFlow<()>,
@@ -209,7 +209,7 @@ pub(crate) fn find_element_owners(
 
 /// Calls `visit` with each subject, and with `None` for a hidden one.
 fn visit_subjects(
-    read: &impl Read,
+    read: &dyn Read,
     predicate: NamedNodeRef<'_>,
     object: &Term,
     visit: &mut dyn FnMut(Option<NamedNode>) -> ControlFlow<()>,

@@ -50,7 +50,7 @@ impl KnownNamespaces {
     ///
     /// # Errors
     /// The errors of the store.
-    pub fn read(read: &impl Read) -> Result<Self, Error> {
+    pub fn read(read: &dyn Read) -> Result<Self, Error> {
         list(read, None, usize::MAX).map(Self::new)
     }
 
@@ -154,7 +154,7 @@ pub(crate) struct NamespaceCache(Mutex<Option<(u64, Arc<KnownNamespaces>)>>);
 
 impl NamespaceCache {
     /// Returns the namespaces that a reader or a transaction sees.
-    pub(crate) fn current(&self, read: &impl Read) -> Result<Arc<KnownNamespaces>, Error> {
+    pub(crate) fn current(&self, read: &dyn Read) -> Result<Arc<KnownNamespaces>, Error> {
         let changes = read_changes(read)?;
         let number = changes.last().map_or(0, |(number, _)| *number);
         let mut cached = self.0.lock();
@@ -186,7 +186,7 @@ impl NamespaceCache {
 }
 
 /// Reads the last changes, the newest at the end. There are none before the first one.
-fn read_changes(read: &impl Read) -> Result<Vec<(u64, String)>, Error> {
+fn read_changes(read: &dyn Read) -> Result<Vec<(u64, String)>, Error> {
     Ok(CHANGES.get_readable(read, ())?.unwrap_or_default())
 }
 

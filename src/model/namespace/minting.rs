@@ -86,7 +86,7 @@ pub(crate) struct MintingState {
 impl MintingState {
     /// Reads the state after these identifiers were minted: each with the name of its namespace.
     pub(crate) fn read<'i>(
-        read: &impl Read,
+        read: &dyn Read,
         minted: impl IntoIterator<Item = (&'i str, &'i str)>,
     ) -> Result<Self, GatewayError> {
         let mut namespaces: HashMap<&str, Option<Namespace>> = HashMap::new();
@@ -141,7 +141,7 @@ pub(crate) fn release_identifier(
 }
 
 /// Returns whether the store has this identifier, as a subject or as an object.
-pub(crate) fn is_taken(read: &impl Read, identifier: &NamedNode) -> Result<bool, Error> {
+pub(crate) fn is_taken(read: &dyn Read, identifier: &NamedNode) -> Result<bool, Error> {
     Ok(read.any(&Pattern { subject: Some(identifier.clone().into()), ..Pattern::default() })?
         || read.any(&Pattern { object: Some(identifier.clone().into()), ..Pattern::default() })?)
 }

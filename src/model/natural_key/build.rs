@@ -55,7 +55,7 @@ impl KeyBuild {
     }
 
     /// Records the object if it has no usable key.
-    fn check_object(&self, read: &impl Read, uri: &NamedNode) -> Result<(), Error> {
+    fn check_object(&self, read: &dyn Read, uri: &NamedNode) -> Result<(), Error> {
         if self.key.has_problem(read, uri)? {
             let mut problems = self.lock_problems();
             if problems.len() < MAX_PROBLEMS {
@@ -78,7 +78,7 @@ impl KeyBuild {
     }
 
     /// Checks that no problem remains.
-    fn verify(&self, read: &impl Read) -> Result<(), GatewayError> {
+    fn verify(&self, read: &dyn Read) -> Result<(), GatewayError> {
         let recorded = self.lock_problems().clone();
         let is_complete = recorded.len() < MAX_PROBLEMS;
         let mut remaining = Vec::new();
@@ -146,7 +146,7 @@ impl NaturalKey {
 
     /// Returns whether an object of the namespace has no usable key, or the key of another object. The nodes of lists are no
     /// objects.
-    fn has_problem(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+    fn has_problem(&self, read: &dyn Read, uri: &NamedNode) -> Result<bool, Error> {
         if is_list_node(uri) || !self.covers(read, uri)? {
             return Ok(false);
         }
@@ -161,7 +161,7 @@ impl NaturalKey {
         Ok(false)
     }
 
-    fn describe_problem(&self, read: &impl Read, uri: &NamedNode) -> Result<String, Error> {
+    fn describe_problem(&self, read: &dyn Read, uri: &NamedNode) -> Result<String, Error> {
         let Some(texts) = self.read_texts(read, uri)? else {
             return Ok(format!("{} has no single value for the key", uri.as_str()));
         };
@@ -204,7 +204,7 @@ impl KeyBuilds<'_> {
     /// `ErrorClass::Conflict`
     pub(crate) fn check_indexed(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         known: &[NaturalKey],
         keys: &[NaturalKey],
     ) -> Result<(), GatewayError> {
@@ -233,7 +233,7 @@ impl KeyBuilds<'_> {
     /// `ErrorClass::Conflict` with the number of objects without a key, and the first ten.
     pub(crate) fn verify_keys(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         keys: &[NaturalKey],
         checked: &mut BTreeSet<String>,
     ) -> Result<(), GatewayError> {

@@ -15,14 +15,14 @@ use std::collections::BTreeSet;
 const ENTRIES_PER_CLEANUP: usize = 1000;
 
 /// Returns the natural keys of a mapping, each namespace once. Namespaces that are not defined have none.
-pub(crate) fn collect_keys(read: &impl Read, mapping: &Mapping) -> Result<Vec<NaturalKey>, Error> {
+pub(crate) fn collect_keys(read: &dyn Read, mapping: &Mapping) -> Result<Vec<NaturalKey>, Error> {
     let (keys, _) = collect_keys_and_conflict(read, mapping)?;
     Ok(keys)
 }
 
 /// Returns the natural keys of a mapping, and the reason why two of its objects do not agree on the key of a namespace.
 fn collect_keys_and_conflict(
-    read: &impl Read,
+    read: &dyn Read,
     mapping: &Mapping,
 ) -> Result<(Vec<NaturalKey>, Option<String>), Error> {
     let (mut keys, mut conflict) = (Vec::new(), None);
@@ -67,7 +67,7 @@ pub(crate) fn merge_key(keys: &mut Vec<NaturalKey>, key: NaturalKey) -> Option<S
 impl NaturalKey {
     /// Returns the key of a shape; `None` if it has none, or if a namespace is not defined.
     fn of_shape(
-        read: &impl Read,
+        read: &dyn Read,
         shape: &Shape,
         parent: Option<ParentLink<'_>>,
     ) -> Result<Option<Self>, Error> {
@@ -169,7 +169,7 @@ pub(crate) fn check_keys(
 
 /// Returns the keys that stored definitions have for the namespaces of these keys.
 pub(super) fn read_stored_keys(
-    read: &impl Read,
+    read: &dyn Read,
     of: &[NaturalKey],
 ) -> Result<Vec<NaturalKey>, Error> {
     let mut keys = Vec::new();
@@ -290,7 +290,7 @@ fn invalid_key_error(message: String) -> GatewayError {
 /// # Errors
 /// `ErrorClass::Conflict`.
 pub(crate) fn check_new_base(
-    read: &impl Read,
+    read: &dyn Read,
     new: &Namespace,
     known: &KnownNamespaces,
 ) -> Result<(), GatewayError> {
@@ -319,7 +319,7 @@ pub(crate) fn check_new_base(
 /// # Errors
 /// `ErrorClass::Conflict`.
 pub(crate) fn check_moved_base(
-    read: &impl Read,
+    read: &dyn Read,
     moved: &Namespace,
     others: &KnownNamespaces,
 ) -> Result<(), GatewayError> {

@@ -48,7 +48,7 @@ impl NaturalKey {
     /// Returns the objects with the key of this URI. With `is_indexed` false the index has no entries of this key.
     pub(crate) fn find_objects(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         key_uri: &NamedNode,
         is_indexed: bool,
     ) -> Result<KeyMatch, Error> {
@@ -78,7 +78,7 @@ impl NaturalKey {
     /// Adds the objects that the index has for this URI of the key, and that still have it.
     fn find_indexed(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         key_uri: &NamedNode,
         found: &mut Vec<NamedNode>,
     ) -> Result<(), Error> {
@@ -98,7 +98,7 @@ impl NaturalKey {
     }
 
     /// Returns whether the index has an entry of this key.
-    pub(crate) fn has_entries(&self, read: &impl Read) -> Result<bool, Error> {
+    pub(crate) fn has_entries(&self, read: &dyn Read) -> Result<bool, Error> {
         Ok(ENTRIES.scan().prefix::<KeyDigest>(self.digest).first(read)?.is_some())
     }
 

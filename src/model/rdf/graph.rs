@@ -39,7 +39,7 @@ pub struct WrittenGraph {
 }
 
 /// Returns whether a graph has quads.
-pub fn has_quads(read: &impl Read, graph: &GraphName) -> Result<bool, Error> {
+pub fn has_quads(read: &dyn Read, graph: &GraphName) -> Result<bool, Error> {
     read.any(&graph_pattern(graph))
 }
 

@@ -83,12 +83,12 @@ impl IndexClue {
 }
 
 /// Finds what the indexes know.
-pub(super) struct ClueFinder<'n, R> {
-    pub(super) read: &'n R,
+pub(super) struct ClueFinder<'n> {
+    pub(super) read: &'n dyn Read,
     pub(super) budget: &'n SearchBudget,
 }
 
-impl<R: Read> ClueFinder<'_, R> {
+impl ClueFinder<'_> {
     /// Finds a clue to the objects of a shape that pass a filter.
     pub(super) fn find_clue(
         &self,
@@ -361,7 +361,7 @@ fn clue_for_links<'v>(
 /// Returns the objects, members or not, that refer to one of `uris` with a property. `None` if there are more than
 /// [`MAX_COLLECTED_OBJECTS`].
 pub(super) fn find_subjects_linking_to(
-    read: &impl Read,
+    read: &dyn Read,
     bounds: &SearchBudget,
     predicate: &NamedNode,
     uris: &BTreeSet<String>,

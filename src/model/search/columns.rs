@@ -68,7 +68,7 @@ impl<'s> Columns<'s> {
     /// `ErrorClass::TooLarge` if this would examine more objects than the bounds allow; the errors of the store.
     pub fn read(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         uri: &NamedNode,
         limit: usize,
         bounds: &SearchBudget,

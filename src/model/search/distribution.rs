@@ -46,7 +46,7 @@ pub struct NumberRange {
 /// `ErrorClass::Invalid` if the filter or the field does not fit the Business Object, or if this would examine more objects
 /// than the bounds allow; the errors of the store.
 pub fn count_distribution(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     filter: Option<&Filter>,
     field: &str,

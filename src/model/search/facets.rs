@@ -83,7 +83,7 @@ pub fn list_facet_fields(mapping: &Mapping) -> Vec<String> {
 /// `ErrorClass::Invalid` if the filter or a field does not fit the Business Object, or if this would examine more objects than
 /// the bounds allow; the errors of the store.
 pub fn count_facets(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     filter: Option<&Filter>,
     fields: &[String],
@@ -134,7 +134,7 @@ fn prepare_counters<'f>(
 /// Finds out whether nested objects that each have one object here have several without the filter. So a filter hides no
 /// facet. The objects are read by URI, because that order is always the same.
 fn find_shared_values(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     counters: &mut [Counter<'_>],
     bounds: &SearchBudget,

@@ -182,9 +182,9 @@ impl FieldTree {
     }
 
     /// Reads an object that was counted already.
-    pub(super) fn read_root<R: Read>(
+    pub(super) fn read_root(
         &self,
-        object: &TestedObject<'_, R>,
+        object: &TestedObject<'_>,
     ) -> Result<Element<'static>, GatewayError> {
         object.with_values(&self.root.needs, |values| {
             self.root.read_element(object, values).map(Element::into_owned)
@@ -197,9 +197,9 @@ impl FieldTree {
     /// # Errors
     /// `ErrorClass::Invalid` if the filter does not fit the Business Object, or if this would examine more objects than
     /// the bounds allow; the errors of the store and of `visit`.
-    pub(super) fn for_each_object<R: Read>(
+    pub(super) fn for_each_object(
         &self,
-        read: &R,
+        read: &dyn Read,
         business_object: &Compiled,
         filter: Option<&Filter>,
         bounds: &SearchBudget,
@@ -295,9 +295,9 @@ impl Branch {
     }
 
     /// Reads an object with these values, and what is nested in it.
-    fn read_element<'v, R: Read>(
+    fn read_element<'v>(
         &self,
-        object: &TestedObject<'v, R>,
+        object: &TestedObject<'v>,
         values: &FieldValues<'v>,
     ) -> Result<Element<'v>, GatewayError> {
         let mut found = Vec::with_capacity(self.leaves.len());
@@ -311,10 +311,10 @@ impl Branch {
         Ok(Element { values: found, nested })
     }
 
-    fn read_nested<R: Read>(
+    fn read_nested(
         &self,
         step: &Step,
-        object: &TestedObject<'_, R>,
+        object: &TestedObject<'_>,
         values: &FieldValues<'_>,
     ) -> Result<Vec<Element<'static>>, GatewayError> {
         let (_, property) = find_property(object.shape, step.field)?;
@@ -336,9 +336,9 @@ impl Branch {
 }
 
 /// Passes each value of an object to `add` that is read of it.
-fn read_leaf<'v, R: Read>(
+fn read_leaf<'v>(
     leaf: &Leaf,
-    object: &TestedObject<'v, R>,
+    object: &TestedObject<'v>,
     values: &FieldValues<'v>,
     add: &mut dyn FnMut(FoundValue<'v>),
 ) -> Result<(), GatewayError> {

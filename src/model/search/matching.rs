@@ -127,8 +127,8 @@ impl Matcher {
 }
 
 /// An object that is tested. One reader reads it and everything nested in it.
-pub(super) struct TestedObject<'t, R> {
-    pub(super) read: &'t R,
+pub(super) struct TestedObject<'t> {
+    pub(super) read: &'t dyn Read,
     pub(super) shape: &'t Shape,
     pub(super) path: NestingPath<'t>,
     /// The object as it was listed, if it was listed to be read.
@@ -136,7 +136,7 @@ pub(super) struct TestedObject<'t, R> {
     pub(super) budget: &'t SearchBudget,
 }
 
-impl<R: Read> TestedObject<'_, R> {
+impl TestedObject<'_> {
     pub(super) fn passes_filter(
         &self,
         matcher: &Matcher,
@@ -243,7 +243,7 @@ impl<R: Read> TestedObject<'_, R> {
         (shape, uris): (&Shape, &[NamedNodeRef<'_>]),
         needs: &RequiredQuads,
         limit: usize,
-        test: impl Fn(&TestedObject<'_, R>, &FieldValues<'_>) -> Result<Option<T>, GatewayError>,
+        test: impl Fn(&TestedObject<'_>, &FieldValues<'_>) -> Result<Option<T>, GatewayError>,
     ) -> Result<Vec<T>, GatewayError> {
         let mut found = Vec::new();
         // The names of the members are read as far as the last one in which something is found.

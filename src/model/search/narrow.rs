@@ -34,7 +34,7 @@ impl CandidateSource {
     /// Returns a source that contains all members that pass `filter`. `all` is the filter of all members, which are of this
     /// shape.
     pub(super) fn for_filter(
-        read: &impl Read,
+        read: &dyn Read,
         shape: &Shape,
         all: &SubjectFilter,
         filter: Option<&Filter>,
@@ -89,7 +89,7 @@ impl CandidateSource {
     /// Returns whether there may be more candidates than this. Those of a set were collected already, so they count as few.
     pub(super) fn has_more_than(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         count: usize,
     ) -> Result<bool, GatewayError> {
         Ok(match self {
@@ -99,7 +99,7 @@ impl CandidateSource {
     }
 
     /// Returns about how many candidates there are at most; `None` if no index tells.
-    pub(super) fn estimate(&self, read: &impl Read) -> Result<Option<u64>, GatewayError> {
+    pub(super) fn estimate(&self, read: &dyn Read) -> Result<Option<u64>, GatewayError> {
         let (Self::Listing(filter) | Self::Prefixed(filter, _)) = self else { return Ok(None) };
         let mut sum = None;
         for (property, range) in &filter.having_values {
@@ -120,7 +120,7 @@ impl CandidateSource {
     /// nodes of lists and hidden objects among them.
     pub(super) fn list_to_read(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         after: Option<&ListedSubject>,
         limit: usize,
     ) -> Result<Vec<ListedSubject>, GatewayError> {
@@ -134,7 +134,7 @@ impl CandidateSource {
     /// Returns up to `limit` candidates after a URI.
     pub(super) fn list_after(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, GatewayError> {

@@ -11,7 +11,7 @@ use crate::members::list_filtered;
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_rdf::compare::SortKey;
-use penstock_store::{Read, ValueClass, ValueKey, ValueRange};
+use penstock_store::{ValueClass, ValueKey, ValueRange};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -42,7 +42,7 @@ pub(super) struct RoundedObjects {
     uris: Vec<NamedNode>,
 }
 
-impl<R: Read> PageSearch<'_, R> {
+impl PageSearch<'_> {
     /// Returns the first `limit` objects after a position that pass, in the order of a field. `None` if the index does not
     /// help.
     pub(super) fn list_by_values(
@@ -138,8 +138,8 @@ impl<R: Read> PageSearch<'_, R> {
 }
 
 /// A walk through the values of a field.
-struct ValueWalk<'w, 'r, R> {
-    search: &'w PageSearch<'r, R>,
+struct ValueWalk<'w, 'r> {
+    search: &'w PageSearch<'r>,
     field: OrderField<'w>,
     /// The class whose values are in order.
     class: ValueClass,
@@ -155,7 +155,7 @@ struct ValueWalk<'w, 'r, R> {
     max_entries: u64,
 }
 
-impl<R: Read> ValueWalk<'_, '_, R> {
+impl ValueWalk<'_, '_> {
     /// Visits the values until the first positions are known. Returns false if there are too many.
     fn run(&mut self, unordered: &[ValueRange]) -> Result<bool, GatewayError> {
         for range in unordered {

@@ -63,7 +63,7 @@ pub struct FoundObject {
 /// - `ErrorClass::Malformed` if the cursor does not fit it
 /// - `ErrorClass::TooLarge` if the search would examine more than the bounds allow
 pub fn find_page(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     search: &Search<'_>,
     bounds: &SearchBudget,
@@ -97,7 +97,7 @@ pub fn find_page(
 /// # Errors
 /// As [`find_page`].
 pub fn count_objects(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     filter: Option<&Filter>,
     bounds: &SearchBudget,
@@ -122,7 +122,7 @@ pub struct ObjectCount {
 /// # Errors
 /// As [`find_page`], but not `ErrorClass::TooLarge`.
 pub fn count_some(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     filter: Option<&Filter>,
     bounds: &SearchBudget,
@@ -139,8 +139,8 @@ pub fn count_some(
 }
 
 /// A running search.
-pub(super) struct PageSearch<'r, R> {
-    pub(super) read: &'r R,
+pub(super) struct PageSearch<'r> {
+    pub(super) read: &'r dyn Read,
     pub(super) shape: &'r Shape,
     pub(super) source: CandidateSource,
     pub(super) budget: &'r SearchBudget,
@@ -185,13 +185,13 @@ pub(super) type PassedCallback<'v> = dyn FnMut(&NamedNode) -> Result<bool, Gatew
 pub(super) type PageCallback<'v> = dyn FnMut(Option<&NamedNode>) -> Result<bool, GatewayError> + 'v;
 
 /// The function that is called with each object that passes, and with its values.
-pub(super) type ReadCallback<'v, R> =
-    dyn FnMut(&TestedObject<'_, R>, &FieldValues<'_>) -> Result<(), GatewayError> + 'v;
+pub(super) type ReadCallback<'v> =
+    dyn FnMut(&TestedObject<'_>, &FieldValues<'_>) -> Result<(), GatewayError> + 'v;
 
-impl<'r, R: Read> PageSearch<'r, R> {
+impl<'r> PageSearch<'r> {
     /// Prepares a search.
     pub(super) fn new(
-        read: &'r R,
+        read: &'r dyn Read,
         business_object: &'r Compiled,
         filter: Option<&Filter>,
         bounds: &'r SearchBudget,
@@ -277,7 +277,7 @@ impl<'r, R: Read> PageSearch<'r, R> {
     }
 
     /// Returns an object of the Business Object, to be read.
-    pub(super) fn new_tested<'t>(&'t self, uri: &'t NamedNode) -> TestedObject<'t, R> {
+    pub(super) fn new_tested<'t>(&'t self, uri: &'t NamedNode) -> TestedObject<'t> {
         TestedObject {
             read: self.read,
             shape: self.shape,
@@ -317,7 +317,7 @@ impl<'r, R: Read> PageSearch<'r, R> {
     /// Returns whether a member with these values passes the filter.
     fn passes_with(
         &self,
-        object: &TestedObject<'_, R>,
+        object: &TestedObject<'_>,
         values: &FieldValues<'_>,
     ) -> Result<bool, GatewayError> {
         match &self.matcher {
@@ -337,7 +337,7 @@ impl<'r, R: Read> PageSearch<'r, R> {
     pub(super) fn for_each_read(
         &self,
         needs: &RequiredQuads,
-        visit: &mut ReadCallback<'_, R>,
+        visit: &mut ReadCallback<'_>,
     ) -> Result<(), GatewayError> {
         let needs = self.with_tested(needs);
         let mut after: Option<ListedSubject> = None;

@@ -56,7 +56,7 @@ pub struct ReferenceFilter<'t> {
 /// - `ErrorClass::Malformed` if this listing did not return the cursor
 /// - `ErrorClass::TooLarge` if the search would examine more than the bounds allow
 pub fn find_referrers(
-    read: &impl Read,
+    read: &dyn Read,
     business_objects: &[Arc<Compiled>],
     uri: &NamedNode,
     filter: ReferenceFilter<'_>,
@@ -104,8 +104,8 @@ pub fn find_referrers(
     Ok(ReferrersPage { found, more: false })
 }
 
-struct ReferrerSearch<'r, R> {
-    read: &'r R,
+struct ReferrerSearch<'r> {
+    read: &'r dyn Read,
     budget: &'r SearchBudget,
     target: &'r NamedNode,
     /// For each property, and whether it is an ordered array: whether some object has the target as a value of it.
@@ -136,7 +136,7 @@ impl Step<'_> {
     }
 }
 
-impl<R: Read> ReferrerSearch<'_, R> {
+impl ReferrerSearch<'_> {
     /// Returns the references of a shape that may hold the target, ordered by path.
     fn collect_links<'s>(&mut self, shape: &'s Shape) -> Result<Vec<Link<'s>>, GatewayError> {
         let mut links = Vec::new();

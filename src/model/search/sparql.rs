@@ -25,7 +25,7 @@ const OBJECT: &str = "?object";
 /// - `ErrorClass::Invalid` if the filter or the order does not fit the Business Object
 /// - `ErrorClass::Conflict` if the namespace of the Business Object is not defined
 pub fn write_sparql(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     (filter, order): (Option<&Filter>, Order),
     columns: &[String],

@@ -29,7 +29,7 @@ const MAX_VISITED_VALUES: usize = 2_000;
 /// - `ErrorClass::Invalid` if there is no such field
 /// - `ErrorClass::TooLarge` if this would examine more objects than the bounds allow
 pub fn suggest_values(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     (field, prefix): (&str, &str),
     limit: usize,
@@ -64,7 +64,7 @@ pub fn suggest_values(
     Ok(values.into_iter().take(limit).collect())
 }
 
-impl<R: Read> PageSearch<'_, R> {
+impl PageSearch<'_> {
     /// Returns the first values of a field of strings that begin with a text. `None` if the index has none.
     fn list_beginnings(
         &self,

@@ -155,7 +155,7 @@ impl SummaryPlan {
 /// `ErrorClass::Invalid` if the filter does not fit the Business Object, if the summary would examine more objects than the
 /// bounds allow, or if there are too many groups for the memory; the errors of the store.
 pub fn summarize(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     filter: Option<&Filter>,
     plan: &SummaryPlan,

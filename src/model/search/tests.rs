@@ -93,7 +93,7 @@ impl Fixture {
     /// Returns a summary of the objects that pass a filter.
     fn read_summary(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         filter: Option<&Filter>,
         groups: &[&str],
         measures: &str,

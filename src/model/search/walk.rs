@@ -31,7 +31,7 @@ pub struct Selection<'s> {
 ///   more than the bounds allow; then `visit` was called with no object
 /// - those of `visit`
 pub fn for_each_selected(
-    read: &impl Read,
+    read: &dyn Read,
     business_object: &Compiled,
     selection: Selection<'_>,
     bounds: &SearchBudget,
@@ -74,7 +74,7 @@ pub fn for_each_selected(
 /// Visits the objects after a position that only the URI distinguishes from it, and moves it to the last of them. They are in the
 /// order of their URIs, so one walk has all of them, where sorting would read all objects again for each page.
 fn visit_tied(
-    run: &PageSearch<'_, impl Read>,
+    run: &PageSearch<'_>,
     order: Order,
     last: &mut ListPosition,
     visit: &mut dyn FnMut(Option<&NamedNode>) -> Result<(), GatewayError>,
@@ -95,7 +95,7 @@ fn visit_tied(
 
 /// Returns the next objects in an order other than by URI, and whether they were sorted because the index did not help.
 fn list_page(
-    run: &PageSearch<'_, impl Read>,
+    run: &PageSearch<'_>,
     order: Order,
     after: Option<&ListPosition>,
 ) -> Result<(Vec<ListPosition>, bool), GatewayError> {

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 const UPDATED_BY: &str = "local";
 
 /// Rewrites all shapes graphs without storing them.
-pub(crate) fn preview_rebase(read: &impl Read, rebase: &Rebase) -> Result<RebasePreview, Error> {
+pub(crate) fn preview_rebase(read: &dyn Read, rebase: &Rebase) -> Result<RebasePreview, Error> {
     let mut preview = RebasePreview::default();
     for row in iter_rows(read) {
         let row = row?;

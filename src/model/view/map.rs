@@ -17,7 +17,7 @@ pub type NamedMember<'q> = (String, NamedNodeRef<'q>);
 /// # Errors
 /// The errors of the store.
 pub fn read_members<'q>(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     uris: &[NamedNodeRef<'q>],
     left_out: &mut dyn FnMut(&'static str, TermRef<'q>),
@@ -60,7 +60,7 @@ pub fn order_members<'q>(
 /// # Errors
 /// The errors of the store.
 pub(crate) fn shows_last_member(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     uris: &[NamedNodeRef<'_>],
     names: &mut HashSet<String>,
@@ -92,7 +92,7 @@ pub fn find_member_name(shape: &Shape, about: &[Quad]) -> Option<String> {
 }
 
 fn read_member_name(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     key: &Property,
     uri: NamedNodeRef<'_>,
@@ -114,7 +114,7 @@ fn read_member_name(
 /// # Errors
 /// The errors of the store.
 pub fn shows_member(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     path: &NestingPath<'_>,
     values: &FieldValues<'_>,
@@ -144,7 +144,7 @@ pub fn shows_member(
 /// # Errors
 /// The errors of the store.
 pub(crate) fn shows_value(
-    read: &impl Read,
+    read: &dyn Read,
     shape: &Shape,
     uri: NamedNodeRef<'_>,
     above: Option<&NestingPath<'_>>,

@@ -20,8 +20,8 @@ use std::collections::{BTreeSet, HashSet};
 /// The maximum number of languages that one warning names.
 const MAX_LANGUAGES: usize = 10;
 
-pub(super) struct ObjectWriter<'w, R> {
-    pub(super) read: &'w R,
+pub(super) struct ObjectWriter<'w> {
+    pub(super) read: &'w dyn Read,
     pub(super) out: &'w mut Vec<u8>,
     pub(super) warnings: &'w mut Vec<Finding>,
     /// The position in the root object of the value that is being written.
@@ -133,7 +133,7 @@ impl NestingPath<'_> {
     }
 }
 
-impl<'w, R: Read> ObjectWriter<'w, R> {
+impl<'w> ObjectWriter<'w> {
     /// Writes the last object of `path`, whose stored quads are in `about`.
     pub(super) fn write_object(
         &mut self,

@@ -78,10 +78,10 @@ pub(crate) trait StoredKind {
 
     /// Returns a text that every change of a definition changes; `None` if it does not exist. Namespaces are in the store,
     /// and the other definitions in memory.
-    fn find_fingerprint(gateway: &Gateway, read: &impl Read, name: &str) -> Result<Option<String>>;
+    fn find_fingerprint(gateway: &Gateway, read: &dyn Read, name: &str) -> Result<Option<String>>;
 
     /// Returns the lines of a definition as the run has left it so far; none if it does not exist.
-    fn describe(run: &Run<'_>, read: &impl Read, name: &str) -> Result<Vec<String>>;
+    fn describe(run: &Run<'_>, read: &dyn Read, name: &str) -> Result<Vec<String>>;
 
     /// Deletes a definition in the transaction of a run, never its data.
     fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()>;

@@ -292,7 +292,7 @@ impl Run<'_> {
     /// Returns the lines of a definition as the run has left it so far; only for a dry run.
     fn describe(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         DefinitionId { kind, name }: &DefinitionId,
     ) -> Result<Vec<String>> {
         if !self.options.is_dry_run {

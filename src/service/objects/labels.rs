@@ -103,7 +103,7 @@ pub(super) fn read_labels(
 
 /// Reads the first quads about an object.
 fn read_first_quads(
-    read: &impl Read,
+    read: &dyn Read,
     uri: &NamedNode,
     limit: usize,
 ) -> Result<Vec<Quad>, GatewayError> {
@@ -126,7 +126,7 @@ pub(super) fn cut_label(label: &str) -> String {
 
 /// Returns the label of the object with these quads: that of its mapping, otherwise its first `rdfs:label`.
 pub(super) fn find_label(
-    finder: &mut PlaceFinder<'_, impl Read>,
+    finder: &mut PlaceFinder<'_>,
     uri: &NamedNode,
     quads: &[Quad],
 ) -> Result<Option<String>, GatewayError> {

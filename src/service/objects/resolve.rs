@@ -140,7 +140,7 @@ pub(super) fn list_prefixes(gateway: &Gateway) -> BTreeMap<String, String> {
 /// Returns where the mapping is through which an object is shown, as [`PlaceFinder::find_place`].
 pub(super) fn find_place(
     gateway: &Gateway,
-    read: &impl Read,
+    read: &dyn Read,
     uri: &NamedNode,
     quads: &[Quad],
     preferred: Option<&str>,
@@ -149,17 +149,17 @@ pub(super) fn find_place(
 }
 
 /// Finds the mappings of objects. It reads the graph of each namespace only once.
-pub(super) struct PlaceFinder<'f, R> {
-    read: &'f R,
+pub(super) struct PlaceFinder<'f> {
+    read: &'f dyn Read,
     /// All Business Objects, the preferred one first.
     all: Vec<Arc<Compiled>>,
     /// The graphs of the namespaces that were read, by their names.
     graphs: HashMap<String, Option<GraphName>>,
 }
 
-impl<'f, R: Read> PlaceFinder<'f, R> {
+impl<'f> PlaceFinder<'f> {
     /// `preferred` is the id of the Business Object that should show an object, if it can.
-    pub(super) fn new(gateway: &Gateway, read: &'f R, preferred: Option<&str>) -> Self {
+    pub(super) fn new(gateway: &Gateway, read: &'f dyn Read, preferred: Option<&str>) -> Self {
         let mut all = gateway.catalogue.list();
         all.sort_by_key(|one| Some(one.object.id.as_str()) != preferred);
         Self { read, all, graphs: HashMap::new() }

@@ -87,7 +87,7 @@ impl QueueTotals {
 /// # Errors
 /// The errors of the store.
 pub fn read_queue_page(
-    read: &impl Read,
+    read: &dyn Read,
     name: &str,
     until: u64,
     limit: usize,
@@ -117,12 +117,12 @@ pub fn read_queue_page(
 ///
 /// # Errors
 /// The errors of the store.
-pub fn read_queue_totals(read: &impl Read, name: &str) -> Result<QueueTotals, Error> {
+pub fn read_queue_totals(read: &dyn Read, name: &str) -> Result<QueueTotals, Error> {
     Ok(QUEUES.get_readable(read, name)?.unwrap_or_default())
 }
 
 /// Returns the highest number in the queue of a webhook.
-pub(super) fn read_last_number(read: &impl Read, name: &str) -> Result<Option<u64>, Error> {
+pub(super) fn read_last_number(read: &dyn Read, name: &str) -> Result<Option<u64>, Error> {
     let last = EVENTS.scan().prefix::<String>(name).reverse().first(read)?;
     Ok(last.and_then(|row| row.key_or_log()).map(|(_, number)| number))
 }

@@ -179,7 +179,7 @@ impl Check<'_> {
 }
 
 /// Returns whether an IRI occurs in a quad.
-fn occurs(read: &impl Read, iri: &str) -> Result<bool, Error> {
+fn occurs(read: &dyn Read, iri: &str) -> Result<bool, Error> {
     let iri = NamedNode::new_unchecked(iri);
     let any = Pattern::default;
     for pattern in [

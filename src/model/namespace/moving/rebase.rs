@@ -25,7 +25,7 @@ pub struct Rebase {
 
 impl Rebase {
     /// Returns the change of the base of this namespace from one to another, between the other namespaces in the store.
-    pub(super) fn read(read: &impl Read, from: &Namespace, to: &str) -> Result<Self, Error> {
+    pub(super) fn read(read: &dyn Read, from: &Namespace, to: &str) -> Result<Self, Error> {
         let mut others = namespace::list(read, None, usize::MAX)?;
         others.retain(|other| other.name != from.name);
         let to = with_base(from, to);

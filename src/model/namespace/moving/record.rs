@@ -78,7 +78,7 @@ impl StoredMove {
     }
 
     /// Returns the change of the base, whether or not the namespace has its new base already.
-    pub(super) fn read_rebase(&self, read: &impl Read) -> Result<Rebase, GatewayError> {
+    pub(super) fn read_rebase(&self, read: &dyn Read) -> Result<Rebase, GatewayError> {
         let namespace = namespace::get(read, &self.name)?.ok_or_else(|| {
             GatewayError::new(
                 ErrorClass::NotFound,
@@ -120,20 +120,20 @@ impl fmt::Display for PendingMove {
 }
 
 /// Returns the move in progress.
-pub fn find_pending_move(read: &impl Read) -> Result<Option<PendingMove>, Error> {
+pub fn find_pending_move(read: &dyn Read) -> Result<Option<PendingMove>, Error> {
     let last = read_last_move(read)?.filter(|(_, last)| !last.is_finished());
     Ok(last.map(|(_, last)| PendingMove { name: last.name, uri_base: last.to }))
 }
 
 /// Reads the newest move, the only one that can be in progress, with its key.
-pub(super) fn read_last_move(read: &impl Read) -> Result<Option<(u64, StoredMove)>, Error> {
+pub(super) fn read_last_move(read: &dyn Read) -> Result<Option<(u64, StoredMove)>, Error> {
     let last = MOVES.scan().reverse().first(read)?;
     Ok(last.map(|row| row.entry()).transpose()?)
 }
 
 /// Lists the IRIs that an object had before moves, newest first, each with the sequence of the first commit that no
 /// longer uses it.
-pub(crate) fn list_earlier_iris(read: &impl Read, iri: &str) -> Result<Vec<(String, u64)>, Error> {
+pub(crate) fn list_earlier_iris(read: &dyn Read, iri: &str) -> Result<Vec<(String, u64)>, Error> {
     let mut earlier: Vec<(String, u64)> = Vec::new();
     for row in MOVES.scan().reverse().read_all(read)? {
         let (began, stored) = row.entry()?;
@@ -162,7 +162,7 @@ pub(crate) fn list_earlier_iris(read: &impl Read, iri: &str) -> Result<Vec<(Stri
 /// Returns the changes of bases by the moves that began after the commit with this sequence, oldest first. Moves of
 /// namespaces that do not exist any more are left out.
 pub(crate) fn list_rebases_since(
-    read: &impl Read,
+    read: &dyn Read,
     sequence: u64,
 ) -> Result<Vec<Rebase>, GatewayError> {
     let mut rebases = Vec::new();

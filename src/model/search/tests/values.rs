@@ -146,7 +146,7 @@ impl Fixture {
 
 impl Fixture {
     /// Returns the facets, some summaries and a distribution.
-    fn explore(&self, read: &impl Read, filter: &Filter) -> Vec<Result<String, GatewayError>> {
+    fn explore(&self, read: &dyn Read, filter: &Filter) -> Vec<Result<String, GatewayError>> {
         let (business_object, filter) = (&self.business_object, Some(filter));
         let mut fields = list_facet_fields(&business_object.mapping);
         fields.push("inner.v".to_owned());

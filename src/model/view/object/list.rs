@@ -4,9 +4,8 @@ use crate::list::List;
 use crate::mapping::Property;
 use crate::view::FieldValues;
 use penstock_base::error::GatewayError;
-use penstock_store::Read;
 
-impl<R: Read> ObjectWriter<'_, R> {
+impl ObjectWriter<'_> {
     /// Reports the list that an ordered array of the last object of `path` shows.
     pub(super) fn report_list(
         &mut self,

@@ -5,9 +5,9 @@ use crate::mapping::Property;
 use crate::view::{FieldValues, read_members, shows_member};
 use oxrdf::{NamedNode, NamedNodeRef};
 use penstock_base::error::GatewayError;
-use penstock_store::{Read, SubjectQuads};
+use penstock_store::SubjectQuads;
 
-impl<'w, R: Read> ObjectWriter<'w, R> {
+impl<'w> ObjectWriter<'w> {
     /// Writes the members of a map in the order of their names. A map without members is left out.
     pub(super) fn write_map(
         &mut self,

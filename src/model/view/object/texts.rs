@@ -3,9 +3,8 @@ use super::{NestingPath, ObjectWriter};
 use crate::mapping::Property;
 use crate::view::ShownLiteral;
 use penstock_base::error::GatewayError;
-use penstock_store::Read;
 
-impl<'w, R: Read> ObjectWriter<'w, R> {
+impl<'w> ObjectWriter<'w> {
     /// Writes the texts of a language map, which are ordered by language. A map without texts is left out.
     pub(super) fn write_texts(
         &mut self,

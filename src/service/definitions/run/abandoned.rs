@@ -39,7 +39,7 @@ impl Run<'_> {
     }
 
     /// Returns whether the definition of a record is stored. One that was deleted and created again is not from a file.
-    fn is_stored(&self, read: &impl Read, record: &ManagedDefinition) -> Result<bool> {
+    fn is_stored(&self, read: &dyn Read, record: &ManagedDefinition) -> Result<bool> {
         let found =
             of_kind!(record.kind, K => K::find_fingerprint(self.gateway, read, &record.name))?;
         Ok(found.is_some_and(|found| record.is_record_of(&found)))
@@ -79,7 +79,7 @@ impl Run<'_> {
     /// Returns whether the files give the base of a namespace to another one, and no mapping in them names it.
     fn has_lost_base(
         &self,
-        read: &impl Read,
+        read: &dyn Read,
         record: &ManagedDefinition,
         resources: &[Resource<'_>],
     ) -> Result<bool> {

@@ -108,7 +108,7 @@ pub async fn read_distribution(
 
 /// Returns the axis from the first date or time of the objects to the last; `None` without one.
 pub(super) fn find_axis(
-    read: &impl Read,
+    read: &dyn Read,
     explored: &Explored,
     time: &str,
     zone: &Zone,
@@ -153,7 +153,7 @@ pub(super) fn outside_axis_error(time: &str) -> GatewayError {
 
 /// Returns the value of the first object in an order by a field; `None` without one.
 fn find_first(
-    read: &impl Read,
+    read: &dyn Read,
     explored: &Explored,
     columns: &Columns<'_>,
     order: Order,

@@ -265,9 +265,11 @@ impl TemporaryFile<'_> {
 fn rename_with_link(folder: &File, temporary: &str, name: &Path) -> rustix::io::Result<()> {
     match linkat(folder, temporary, folder, name, AtFlags::empty()) {
         Ok(()) => unlinkat(folder, temporary, AtFlags::empty()),
-        Err(Errno::EXIST) => Err(Errno::EXIST),
         // The file system has no links either.
-        Err(_) => renameat(folder, temporary, folder, name),
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {
+            renameat(folder, temporary, folder, name)
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 type Output = Box<dyn Any + Send>;
 
-/// Work that [`spawn_blocking`] has started. Awaited, it is what the work returned. Dropped, the work goes on.
+/// Work that [`spawn_blocking`] has started. Its output is what the work returns. If it is dropped, the work goes on.
 #[derive(Debug)]
 pub struct BlockingTask<T> {
     task: JoinHandle<Output>,

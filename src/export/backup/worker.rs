@@ -30,7 +30,7 @@ pub(super) async fn run_workers<O: Objects>(
     finish_within(grace, async { tokio::join!(ship, base) }, &mut stop).await;
 }
 
-/// Returns how many small segments an hour leaves, or the fewest that a merge makes fewer: it leaves the newest alone.
+/// Returns the number of small segments in an hour, at least 3: a merge leaves the newest alone, so it needs two others.
 fn hourly_segments(interval: Duration) -> u64 {
     (MERGE_INTERVAL.as_secs() / interval.as_secs().max(1)).max(3)
 }

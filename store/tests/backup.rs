@@ -65,6 +65,17 @@ fn jumped(mut model: Model) -> Model {
     model
 }
 
+/// Returns the backup of a store with ten commits, and what its restored store has.
+fn back_up_ten_commits(dir: &Path) -> (PathBuf, Model) {
+    let store = open(&dir.join("store"));
+    for n in 0..10 {
+        commit(&store, n);
+    }
+    let mut bytes = Vec::new();
+    store.write_backup(&mut bytes).unwrap();
+    (written(dir, &bytes), jumped(of(&store)))
+}
+
 fn written(dir: &Path, bytes: &[u8]) -> PathBuf {
     let path = dir.join("backup");
     fs::write(&path, bytes).unwrap();
@@ -255,14 +266,8 @@ fn child() {
 #[test]
 fn a_restore_interrupted_at_any_operation_is_refused_until_it_is_repeated() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(&dir.path().join("store"));
-    for n in 0..10 {
-        commit(&store, n);
-    }
-    let mut bytes = Vec::new();
-    store.write_backup(&mut bytes).unwrap();
-    let (backup, to) = (written(dir.path(), &bytes), dir.path().join("restored"));
-    let expected = jumped(of(&store));
+    let (backup, expected) = back_up_ten_commits(dir.path());
+    let to = dir.path().join("restored");
     let mut refused = 0;
     for is_repeated in [false, true] {
         for nth in 1.. {
@@ -310,14 +315,8 @@ fn a_restore_interrupted_at_any_operation_is_refused_until_it_is_repeated() {
 #[test]
 fn a_restore_that_fails_at_any_operation_leaves_no_store_and_can_be_repeated() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(&dir.path().join("store"));
-    for n in 0..10 {
-        commit(&store, n);
-    }
-    let mut bytes = Vec::new();
-    store.write_backup(&mut bytes).unwrap();
-    let (backup, to) = (written(dir.path(), &bytes), dir.path().join("restored"));
-    let expected = jumped(of(&store));
+    let (backup, expected) = back_up_ten_commits(dir.path());
+    let to = dir.path().join("restored");
     let faults = Faults::inject_below(&to);
     for failure in [Failure::Io, Failure::DiskFull] {
         for nth in 1.. {

@@ -14,7 +14,8 @@ pub use dump::{
     DumpOptions, Dumped, write_document, write_dump, write_graph_triples, write_triples,
 };
 pub use graph::{GraphWrite, WrittenGraph, has_quads, write_graph};
-pub use load::{LoadError, LoadOptions, LoadProgress, LoadTarget, load_document};
+pub use load::{LoadError, LoadProgress, LoadTarget, load_document};
+pub use read::LoadOptions;
 
 use oxrdf::{GraphName, NamedNode};
 pub use penstock_rdf::Format;

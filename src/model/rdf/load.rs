@@ -1,9 +1,9 @@
 //! Loads an RDF document into the store in commits of bounded size.
-use super::read::{DocumentReader, ReadRules};
-use super::{Format, dump};
+use super::dump;
+use super::read::{DocumentReader, LoadOptions, ReadRules};
 use crate::change_feed::{self, Watch};
 use crate::protection;
-use oxrdf::{GraphName, NamedNode, Quad};
+use oxrdf::Quad;
 use penstock_base::commit::{CommitCheck, GuardedStore};
 use penstock_base::disk::Disk;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -34,21 +34,6 @@ pub struct LoadTarget<'a> {
     pub watch: &'a Watch,
     /// The setting `service.limits.shapes.time`, for finding out which Business Objects a commit changes.
     pub check_time: Duration,
-}
-
-/// The parameters of a load.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadOptions {
-    /// The format of the document.
-    pub format: Format,
-    /// The graph for triples that the document assigns to no graph.
-    pub graph: GraphName,
-    /// The base of relative IRIs.
-    pub base: Option<NamedNode>,
-    /// The prefix of the IRIs that replace blank nodes. Without it, blank nodes are refused.
-    pub skolemize: Option<NamedNode>,
-    /// Whether the load may change objects of a Business Object that refuses what violates its shapes.
-    pub bypass: bool,
 }
 
 /// The progress of a load. It counts only quads that survive a power cut.

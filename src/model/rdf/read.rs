@@ -1,11 +1,26 @@
 //! Reads the quads of an RDF document for the graph: without blank nodes and terms of RDF 1.2.
+use super::Format;
 use super::skolem::Skolemizer;
-use super::{Format, LoadOptions};
-use oxrdf::{GraphName, Quad};
+use oxrdf::{GraphName, NamedNode, Quad};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_rdf::{QuadReader, ReadError, ReadOptions};
 use penstock_store::check_supported;
 use std::io::Read;
+
+/// The parameters of a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// The format of the document.
+    pub format: Format,
+    /// The graph for triples that the document assigns to no graph.
+    pub graph: GraphName,
+    /// The base of relative IRIs.
+    pub base: Option<NamedNode>,
+    /// The prefix of the IRIs that replace blank nodes. Without it, blank nodes are refused.
+    pub skolemize: Option<NamedNode>,
+    /// Whether the load may change objects of a Business Object that refuses what violates its shapes.
+    pub bypass: bool,
+}
 
 /// The rules for a document, which depend on how it was sent.
 #[derive(Debug, Clone, Copy)]

@@ -4,46 +4,38 @@
 //! a number. So the meaning of a URI never changes for its users. Only [`moving`] gives a used namespace another base,
 //! while the service is stopped, and all its URIs with it.
 
+mod change;
 mod known;
 mod minting;
 pub mod moving;
+mod segment;
 mod taken_numbers;
 
+pub(crate) use change::{define_namespace, put_with_cache};
+pub use change::{delete, put, unchangeable_reason, undeletable_reason};
 pub use known::KnownNamespaces;
-use known::record_change;
 pub(crate) use known::{NamespaceCache, Overlaps};
 pub use minting::{COUNTERS, RESERVED, mint_identifier};
 pub(crate) use minting::{MintingState, is_taken, mint_number, release_identifier};
-use minting::{rewrite_counter, rewrite_reserved};
+pub(crate) use segment::encode_segment;
 pub(crate) use taken_numbers::TakenNumbers;
 
 use super::list::is_list_node;
-use super::{catalogue, natural_key};
-use moving::Rebase;
 use oxrdf::{GraphName, NamedNode, NamedNodeRef};
-use penstock_base::Put;
 use penstock_base::collections;
-use penstock_base::definition::{self, MAX_NAME_CHARACTERS, missing_error};
+use penstock_base::definition::{self, MAX_NAME_CHARACTERS};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::hex::encode_hex;
 use penstock_base::json::{self, Json, Members};
-use penstock_base::table::{AsJson, Row, Table};
+use penstock_base::table::{AsJson, Table};
 use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::namespace::{DefinedNamespace, Generator};
-use penstock_store::{Error, Pattern, Read, Transaction};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use penstock_store::{Error, Pattern, Read};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// The namespaces, by name.
 const NAMESPACES: Table<String, AsJson<Namespace>> = Table::new(collections::NAMESPACES);
-
-/// The characters of a name that are percent-encoded in a URI: all but the unreserved ones (RFC 3986, 2.3).
-const PERCENT_ENCODED: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// The maximum number of namespaces. All of them are in memory.
-const MAX_NAMESPACES: usize = if cfg!(test) { 200 } else { 10_000 };
 
 /// The maximum length of a base in bytes.
 const MAX_BASE_BYTES: usize = 1024;
@@ -203,136 +195,6 @@ pub fn list(read: &dyn Read, after: Option<&str>, limit: usize) -> Result<Vec<Na
     rows.iter().map(|row| Ok(row.value()?)).collect()
 }
 
-/// Creates a namespace, or changes one that is not used yet. Writing the same content again has no effect, even if the
-/// namespace is used.
-///
-/// # Errors
-/// - `ErrorClass::Invalid` for an invalid name or base
-/// - `ErrorClass::Conflict` for a change of a used namespace, or a base that gives the same identifiers as another
-///   namespace
-pub fn put(
-    transaction: &mut Transaction<'_>,
-    namespace: Namespace,
-) -> Result<Put<Namespace>, GatewayError> {
-    put_with_cache(transaction, &NamespaceCache::default(), namespace)
-}
-
-/// As [`put`], with the namespaces in memory.
-pub(super) fn put_with_cache(
-    transaction: &mut Transaction<'_>,
-    cache: &NamespaceCache,
-    namespace: Namespace,
-) -> Result<Put<Namespace>, GatewayError> {
-    put_for_business_object(transaction, cache, namespace, None)
-}
-
-/// Creates or changes a namespace that the definition of a Business Object defines. An existing namespace keeps its base
-/// and its generator if the definition has none. It may be changed as long as it
-/// holds no data and no other Business Object names it.
-///
-/// # Errors
-/// As [`put`].
-pub(super) fn define_namespace(
-    transaction: &mut Transaction<'_>,
-    cache: &NamespaceCache,
-    definition: &DefinedNamespace,
-    default_base: String,
-    business_object: Option<&str>,
-) -> Result<Put<Namespace>, GatewayError> {
-    let before = get(transaction, &definition.name)?;
-    let (base, generator) = before.map_or_else(
-        || (default_base, Generator::default()),
-        |before| (before.uri_base, before.generator),
-    );
-    let namespace = Namespace::from_definition(definition.clone(), base, generator);
-    put_for_business_object(transaction, cache, namespace, business_object)
-}
-
-/// As [`put`], but a reference by the Business Object with the id `business_object` does not count as use.
-fn put_for_business_object(
-    transaction: &mut Transaction<'_>,
-    cache: &NamespaceCache,
-    mut namespace: Namespace,
-    business_object: Option<&str>,
-) -> Result<Put<Namespace>, GatewayError> {
-    check_name(&namespace.name).map_err(|why| GatewayError::new(ErrorClass::Invalid, why))?;
-    check_base(&namespace.uri_base).map_err(|why| GatewayError::new(ErrorClass::Invalid, why))?;
-
-    let before = get(transaction, &namespace.name)?;
-    if let Some(before) = &before {
-        if before.uri_base == namespace.uri_base && before.generator == namespace.generator {
-            return Ok(Put::Replaced(before.clone()));
-        }
-        if let Some(why) = unchangeable_reason(transaction, before, business_object)? {
-            return Err(GatewayError::new(
-                ErrorClass::Conflict,
-                format!(
-                    "the namespace {:?} is used and cannot be changed ({why}); define another one",
-                    namespace.name
-                ),
-            ));
-        }
-    }
-    let known = cache.current(transaction)?;
-    if before.is_none() && known.len() >= MAX_NAMESPACES {
-        return Err(GatewayError::new(
-            ErrorClass::Conflict,
-            format!(
-                "the limit of {MAX_NAMESPACES} namespaces is reached; delete some that are not used"
-            ),
-        ));
-    }
-    check_base_is_free(&namespace, &known)?;
-    natural_key::check_new_base(transaction, &namespace, &known)?;
-    // Then the next change need not copy what is in memory.
-    drop(known);
-    namespace.created_at =
-        before.as_ref().map_or_else(penstock_base::time::now_rfc3339, |b| b.created_at.clone());
-    NAMESPACES.put(transaction, &namespace.name, &namespace)?;
-    record_change(transaction, &namespace.name)?;
-    Ok(Put::new(namespace, before.is_some()))
-}
-
-/// Checks that no other namespace mints the identifiers of this one.
-fn check_base_is_free(namespace: &Namespace, known: &KnownNamespaces) -> Result<(), GatewayError> {
-    let Some(owner) = known.find_same_base(namespace) else { return Ok(()) };
-    let explanation = if owner.uri_base == namespace.uri_base {
-        String::new()
-    } else {
-        format!(", which gives the same identifiers as {:?}", namespace.uri_base)
-    };
-    Err(GatewayError::new(
-        ErrorClass::Conflict,
-        format!(
-            "the namespace {:?} has the base {:?} already{explanation}; each namespace needs its own base",
-            owner.name, owner.uri_base
-        ),
-    ))
-}
-
-/// Deletes a namespace that is not used. Its counter is kept; a new namespace with the same base continues it.
-///
-/// # Errors
-/// `ErrorClass::NotFound`; `ErrorClass::Conflict` if a mapping names it or its graph holds quads.
-pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), GatewayError> {
-    let namespace =
-        get(transaction, name)?.ok_or_else(|| missing_error(DefinitionKind::Namespace, name))?;
-    if let Some(why) = undeletable_reason(transaction, &namespace, None)? {
-        return Err(GatewayError::new(
-            ErrorClass::Conflict,
-            format!("the namespace {name:?} is used: {why}"),
-        ));
-    }
-    NAMESPACES.delete(transaction, name)?;
-    record_change(transaction, name)?;
-    Ok(())
-}
-
-/// Percent-encodes every byte outside the unreserved characters (RFC 3986, 2.3).
-pub(super) fn encode_segment(text: &str) -> PercentEncode<'_> {
-    utf8_percent_encode(text, PERCENT_ENCODED)
-}
-
 /// The beginning of default bases without a base URL.
 pub(crate) const BASE_WITHOUT_URL: &str = "urn:penstock:";
 
@@ -376,52 +238,10 @@ pub(super) fn check_base(base: &str) -> Result<(), String> {
     }
 }
 
-/// Returns why a namespace can no longer be changed; `None` if it can. Ignores the use by the Business Object with the id
-/// `business_object`.
-pub fn unchangeable_reason(
-    read: &dyn Read,
-    namespace: &Namespace,
-    business_object: Option<&str>,
-) -> Result<Option<String>, Error> {
-    if let Some(why) = undeletable_reason(read, namespace, business_object)? {
-        return Ok(Some(why));
-    }
-    let has_counter = COUNTERS.contains(read, &namespace.uri_base)?;
-    Ok(has_counter.then(|| "its counter has issued numbers".to_owned()))
-}
-
-/// Returns why a namespace cannot be deleted; `None` if it can. Ignores the use by the Business Object with the id
-/// `business_object`.
-pub fn undeletable_reason(
-    read: &dyn Read,
-    namespace: &Namespace,
-    business_object: Option<&str>,
-) -> Result<Option<String>, Error> {
-    if let Some(object) = catalogue::find_namespace_user(read, &namespace.name, business_object)? {
-        return Ok(Some(format!("the mapping of the Business Object {object:?} names it")));
-    }
-    Ok(has_data(read, namespace)?.then(|| "its graph holds data".to_owned()))
-}
-
 /// Returns whether the graph of a namespace holds a quad.
 pub fn has_data(read: &dyn Read, namespace: &Namespace) -> Result<bool, Error> {
     let graph = Some(GraphName::NamedNode(namespace.graph_name()));
     read.any(&Pattern { graph, ..Pattern::default() })
-}
-
-/// Gives the stored namespace that moves its new base. Returns whether this changes it.
-fn rewrite_namespace(
-    transaction: &mut Transaction<'_>,
-    rebase: &Rebase,
-    row: &Row<String, AsJson<Namespace>>,
-) -> Result<bool, GatewayError> {
-    let stored = row.value()?;
-    if stored.name != rebase.to().name || stored.uri_base == rebase.to().uri_base {
-        return Ok(false);
-    }
-    // No gateway is running that has the namespaces in memory, so their number stays.
-    NAMESPACES.put(transaction, &stored.name, rebase.to())?;
-    Ok(true)
 }
 
 #[cfg(test)]

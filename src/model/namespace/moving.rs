@@ -12,7 +12,7 @@
 //! - `rebase` decides which IRIs are rewritten, and to what
 //! - `plan` checks a move and counts what it rewrites
 //! - `quads` rewrites the quads, `documents` rewrites the documents with IRIs
-//! - `record` stores the moves, finished ones for the history of objects
+//! - `record` has a move in each of its states, and stores it; finished ones for the history of objects
 //!
 //! Literals stay, with their datatypes. So do texts for people, such as the audit trail and the warnings in records,
 //! and the files of exports that are queued.
@@ -25,12 +25,11 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use plan::{MovePlan, plan_move};
+pub use plan::plan_move;
 pub use rebase::Rebase;
 pub(crate) use rebase::begins_iri;
-pub use record::{FinishedMove, PendingMove, find_pending_move};
+pub use record::{FinishedMove, MovePlan, MoveProgress, PendingMove, find_pending_move};
 
-use super::Namespace;
 use crate::change_feed::Watch;
 use crate::{catalogue, natural_key};
 use penstock_base::disk::Disk;
@@ -48,17 +47,6 @@ pub struct MoveTarget<'a> {
     pub disk: &'a Disk,
     /// Finds the Business Objects that need a full export, and has the clock.
     pub watch: &'a Watch,
-}
-
-/// The progress of a move.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MoveProgress {
-    /// The number of quads that were checked; 0 once the move has begun.
-    pub checked: u64,
-    /// The number of quads that the move has rewritten, or that it would rewrite.
-    pub quads: u64,
-    /// The number of documents that the move has rewritten.
-    pub documents: u64,
 }
 
 /// Adds a write to the last commit of a move.
@@ -151,14 +139,4 @@ impl Run<'_> {
         })?;
         Ok(finished)
     }
-}
-
-/// Returns whether `prefix` is a real prefix of `text`.
-fn is_below(text: &str, prefix: &str) -> bool {
-    text.len() > prefix.len() && text.starts_with(prefix)
-}
-
-/// Returns the namespace with another base.
-fn with_base(namespace: &Namespace, uri_base: &str) -> Namespace {
-    Namespace { uri_base: uri_base.to_owned(), ..namespace.clone() }
 }

@@ -1,8 +1,9 @@
+use super::change::MAX_NAMESPACES;
 use super::*;
 use crate::testing::{insert_quad, open_store};
 use oxrdf::{Literal, Quad};
 use penstock_base::error::Place;
-use penstock_store::Store;
+use penstock_store::{Store, Transaction};
 use std::collections::HashSet;
 
 fn namespace(name: &str, base: &str, generator: Generator) -> Namespace {

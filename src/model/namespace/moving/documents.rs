@@ -1,5 +1,7 @@
 //! Rewrites the documents of all collections that have IRIs ([`Collection::has_iris`]).
 use super::{Rebase, Run};
+use crate::namespace::change::rewrite_namespace;
+use crate::namespace::minting::{rewrite_counter, rewrite_reserved};
 use crate::{catalogue, change_feed, ingest, namespace, shapes_graphs, views};
 use penstock_base::collections::{self, Collection};
 use penstock_base::error::GatewayError;
@@ -25,20 +27,18 @@ const REWRITTEN: &[(Collection, RewriteCollection)] = &[
     (collections::CHANGES, |run| {
         run.rewrite_table(&change_feed::CHANGES, SMALL, change_feed::rewrite_change)
     }),
-    (collections::COUNTERS, |run| {
-        run.rewrite_table(&namespace::COUNTERS, SMALL, namespace::rewrite_counter)
-    }),
+    (collections::COUNTERS, |run| run.rewrite_table(&namespace::COUNTERS, SMALL, rewrite_counter)),
     (collections::IDEMPOTENCY, |run| {
         run.rewrite_table(&ingest::ANSWERS, LARGE, ingest::rewrite_stored_answer)
     }),
     (collections::NAMESPACES, |run| {
-        run.rewrite_table(&namespace::NAMESPACES, SMALL, namespace::rewrite_namespace)
+        run.rewrite_table(&namespace::NAMESPACES, SMALL, rewrite_namespace)
     }),
     (collections::OBJECT_AGES, |run| {
         run.rewrite_table(&change_feed::AGES, SMALL, change_feed::rewrite_age)
     }),
     (collections::RESERVED_IDENTIFIERS, |run| {
-        run.rewrite_table(&namespace::RESERVED, SMALL, namespace::rewrite_reserved)
+        run.rewrite_table(&namespace::RESERVED, SMALL, rewrite_reserved)
     }),
     (collections::SHAPES_GRAPHS, |run| {
         run.rewrite_table(&shapes_graphs::SHAPES_GRAPHS, LARGE, shapes_graphs::rewrite_shapes)

@@ -1,6 +1,7 @@
 //! Checks a move before anything is changed, and counts what it rewrites.
-use super::record::find_pending_move;
-use super::{MoveProgress, Rebase};
+use super::Rebase;
+use super::record::{MovePlan, MoveProgress, find_pending_move};
+use crate::namespace::change::check_base_is_free;
 use crate::namespace::{self, KnownNamespaces};
 use crate::{catalogue, natural_key, shapes_graphs, warnings};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
@@ -14,21 +15,6 @@ use std::ops::ControlFlow;
 const QUADS_PER_PAGE: usize = 10_000;
 /// The maximum number of reasons for a refusal that an error lists.
 const MAX_FINDINGS: usize = 10;
-
-/// A move that can be completed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MovePlan {
-    /// The name of the namespace.
-    pub name: String,
-    /// Its base.
-    pub from: String,
-    /// Its new base.
-    pub to: String,
-    /// The number of quads that have an IRI of the namespace.
-    pub quads: u64,
-    /// What is valid and needs attention.
-    pub warnings: Vec<String>,
-}
 
 /// Plans the move of a namespace to another base. Returns `None` if it has this base already. Changes nothing.
 /// `on_progress` is called for each page of quads. Blocking.
@@ -57,7 +43,7 @@ pub fn plan_move(
     }
     let rebase = Rebase::read(&read, &namespace, new_base)?;
     let others = KnownNamespaces::new(rebase.others().to_vec());
-    namespace::check_base_is_free(rebase.to(), &others)?;
+    check_base_is_free(rebase.to(), &others)?;
     natural_key::check_moved_base(&read, rebase.to(), &others)?;
     drop(read);
     let mut check = Check { store, rebase: &rebase, refused: Vec::new(), last: String::new() };

@@ -6,7 +6,6 @@
 //! Invariant: what was rewritten is not rewritten again, so that a move can start from the beginning after a power cut.
 //! If the new base lies in the old one, IRIs below the new base count as rewritten. [`Rebase::check`] finds the IRIs
 //! for which the IRI itself does not decide this; a store with such an IRI refuses the move.
-use super::{is_below, with_base};
 use crate::list::ListNode;
 use crate::namespace::{self, Namespace};
 use oxrdf::{GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, Term};
@@ -180,6 +179,16 @@ impl Rebase {
 /// Returns whether an IRI can begin after this character in the text of a mapping.
 pub(crate) fn begins_iri(before: char) -> bool {
     before.is_whitespace() || "<\"'[{(,".contains(before)
+}
+
+/// Returns whether `prefix` is a real prefix of `text`.
+fn is_below(text: &str, prefix: &str) -> bool {
+    text.len() > prefix.len() && text.starts_with(prefix)
+}
+
+/// Returns the namespace with another base.
+fn with_base(namespace: &Namespace, uri_base: &str) -> Namespace {
+    Namespace { uri_base: uri_base.to_owned(), ..namespace.clone() }
 }
 
 fn contains(namespace: &Namespace, iri: &str) -> bool {

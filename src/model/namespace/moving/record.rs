@@ -1,5 +1,5 @@
-//! The documents of moves: the one in progress, and the finished ones.
-use super::{MovePlan, Rebase};
+//! A move while it is planned, in progress and finished, and the documents of moves.
+use super::Rebase;
 use crate::namespace::{self, Namespace};
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -14,6 +14,32 @@ pub(super) const MOVES: Table<u64, AsJson<StoredMove>> = Table::new(collections:
 
 /// The maximum number of earlier IRIs that are followed back for one object.
 const MAX_EARLIER_IRIS: usize = 20;
+
+/// A move that can be completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovePlan {
+    /// The name of the namespace.
+    pub name: String,
+    /// Its base.
+    pub from: String,
+    /// Its new base.
+    pub to: String,
+    /// The number of quads that have an IRI of the namespace.
+    pub quads: u64,
+    /// What is valid and needs attention.
+    pub warnings: Vec<String>,
+}
+
+/// The progress of a move.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MoveProgress {
+    /// The number of quads that were checked; 0 once the move has begun.
+    pub checked: u64,
+    /// The number of quads that the move has rewritten, or that it would rewrite.
+    pub quads: u64,
+    /// The number of documents that the move has rewritten.
+    pub documents: u64,
+}
 
 /// A stored move. It counts what was committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

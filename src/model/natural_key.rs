@@ -3,37 +3,45 @@
 //! A new object gets the URI of its key: the base of its namespace, and the values of the key, percent-encoded and joined
 //! by `/`. So the same data leads to the same object, whatever its order and source. An object that has its key values but
 //! another URI keeps that URI. An index finds such objects: `index` maintains it in every commit that changes the graph.
-//! `definition` checks that all mappings agree on the key of a namespace, and `build` creates the index when a definition
-//! adds a key to a namespace with objects.
+//! `definition` has the keys of a mapping, and `agreement` checks that all mappings agree on the key of a namespace.
+//! `build` creates the index of a key that a definition adds to a namespace with objects, and `builds` those of all its keys.
+//! `text` has the texts of values in keys.
 //!
 //! A key belongs to its namespace: it covers all objects with quads in the namespace's graph, whatever wrote them.
 
+mod agreement;
 mod build;
+mod builds;
 mod definition;
 mod index;
 #[cfg(test)]
 mod tests;
+mod text;
 
-pub(super) use build::{KeyBuild, KeyBuilds, build_index, rebuild_index};
-pub(super) use definition::{
-    OtherKeys, check_keys, check_moved_base, check_new_base, check_omitted_key, collect_keys,
-    merge_key, remove_unused_entries,
+pub(super) use agreement::{
+    OtherKeys, check_keys, check_moved_base, check_new_base, check_omitted_key,
 };
+pub(super) use build::KeyBuild;
+pub(super) use builds::{KeyBuilds, build_index, rebuild_index, remove_unused_entries};
+pub(super) use definition::{collect_keys, merge_key};
 pub(super) use index::{GainedKey, KeyMatch};
+pub(super) use text::{OnlyText, is_same_key_value, key_text, unusable_reason};
 
 use crate::list::find_element_owners;
 use crate::mapping::Value;
 use crate::namespace::{Namespace, encode_segment};
-use oxrdf::{GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TermRef};
+use oxrdf::{GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Term};
 use penstock_store::{Error, Pattern, Read};
 use percent_encoding::percent_decode_str;
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Precedes a parent outside the parents' namespace in the URI of a key. No encoded identifier contains it, so a parent
 /// `urn:a` and one in the namespace whose identifier is `urn:a` give different URIs.
 const OUTSIDE_PARENT: char = '@';
+
+/// Identifies the natural key of an entry.
+type KeyDigest = [u8; 8];
 
 /// The natural key of the objects of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +54,7 @@ pub(super) struct NaturalKey {
     /// If the key is unique only in the parent.
     parent: Option<KeyParent>,
     /// The beginning of its entries in the index.
-    digest: index::KeyDigest,
+    digest: KeyDigest,
 }
 
 /// One property of a key.
@@ -247,57 +255,4 @@ impl NaturalKey {
             ..Pattern::default()
         })
     }
-}
-
-/// The text of a property in a key: that of its only value.
-#[derive(Debug, Default)]
-pub(super) struct OnlyText {
-    found: Option<String>,
-    has_several: bool,
-}
-
-impl OnlyText {
-    /// Adds a stored value. Breaks once there are several.
-    pub(super) fn add(&mut self, value: &Value, term: TermRef<'_>) -> ControlFlow<()> {
-        if let Some(text) = key_text(value, term)
-            && self.found.as_deref() != Some(&*text)
-        {
-            self.has_several = self.found.is_some();
-            self.found = Some(text.into_owned());
-        }
-        if self.has_several { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    /// Returns the text; `None` if there is none, if there are several, or if it cannot be in a key.
-    pub(super) fn into_usable(self) -> Option<String> {
-        self.found.filter(|text| !self.has_several && unusable_reason(text).is_none())
-    }
-}
-
-/// Returns the text of a value in a key; `None` if the value is not of the type of the field. Integers count by value.
-pub(super) fn key_text<'t>(value: &Value, term: TermRef<'t>) -> Option<Cow<'t, str>> {
-    match (value, term) {
-        (Value::Resource, TermRef::NamedNode(iri)) => Some(iri.as_str().into()),
-        (Value::Literal(kind), TermRef::Literal(literal))
-            if kind.has_type_of(literal) && kind.language() == literal.language() =>
-        {
-            Some((kind.kind().key_text?)(literal.value()))
-        }
-        _ => None,
-    }
-}
-
-/// Returns why a text cannot be in a key; `None` if it can.
-pub(super) fn unusable_reason(text: &str) -> Option<&'static str> {
-    match text {
-        "" => Some("it is empty"),
-        "." | ".." => Some("URIs do not keep it as a path segment"),
-        _ => None,
-    }
-}
-
-/// Returns whether two values are equal in a key.
-pub(super) fn is_same_key_value(value: &Value, one: &Term, other: &Term) -> bool {
-    let texts = (key_text(value, one.as_ref()), key_text(value, other.as_ref()));
-    texts.0.is_some() && texts.0 == texts.1
 }

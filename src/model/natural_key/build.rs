@@ -3,19 +3,14 @@
 //! The objects are read page by page, and each page is a commit. Ingestion continues meanwhile: every commit updates the
 //! index of the new key too, because the build is registered first. An object without a key value, or with the key of
 //! another object, is a problem. The commit of the definition checks the problems again and fails if one remains.
-use super::definition::{read_stored_keys, remove_entries};
-use super::{KeyMatch, NaturalKey, collect_keys, merge_key};
-use crate::change_feed::Watch;
+use super::{KeyMatch, NaturalKey};
 use crate::list::is_list_node;
-use crate::mapping::Mapping;
-use crate::{catalogue, namespace};
 use oxrdf::NamedNode;
 use parking_lot::{Mutex, MutexGuard};
-use penstock_base::commit::{CommitCheck, NoClient, commit};
+use penstock_base::commit::{CommitCheck, commit};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{Error, Pattern, Read, Store, SubjectFilter, Transaction};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// The number of objects in one commit.
 const OBJECTS_PER_COMMIT: usize = 1000;
@@ -27,19 +22,16 @@ const MAX_NAMED: usize = 10;
 /// A key whose index is being created.
 #[derive(Debug)]
 pub(crate) struct KeyBuild {
-    key: NaturalKey,
+    pub(super) key: NaturalKey,
     /// The objects that had no usable key when a commit last changed them.
     problems: Mutex<BTreeSet<NamedNode>>,
 }
 
-/// The builds of the definitions of one commit. Dropping it ends them.
-#[derive(Debug)]
-pub(crate) struct KeyBuilds<'w> {
-    builds: Vec<Arc<KeyBuild>>,
-    watch: &'w Watch,
-}
-
 impl KeyBuild {
+    pub(super) fn new(key: NaturalKey) -> Self {
+        Self { key, problems: Mutex::default() }
+    }
+
     /// Returns whether the entries of the key begin with this digest.
     pub(crate) fn has_digest(&self, digest: &[u8]) -> bool {
         self.key.has_digest(digest)
@@ -70,7 +62,11 @@ impl KeyBuild {
     }
 
     /// Adds the objects of the namespace to the index, until too many of them have no usable key.
-    fn add_objects(&self, store: &Store, check: &dyn CommitCheck) -> Result<(), GatewayError> {
+    pub(super) fn add_objects(
+        &self,
+        store: &Store,
+        check: &dyn CommitCheck,
+    ) -> Result<(), GatewayError> {
         self.key.add_objects(store, check, |transaction, uri| {
             self.check_object(transaction, uri)?;
             Ok(self.lock_problems().len() < MAX_PROBLEMS)
@@ -78,7 +74,7 @@ impl KeyBuild {
     }
 
     /// Checks that no problem remains.
-    fn verify(&self, read: &dyn Read) -> Result<(), GatewayError> {
+    pub(super) fn verify(&self, read: &dyn Read) -> Result<(), GatewayError> {
         let recorded = self.lock_problems().clone();
         let is_complete = recorded.len() < MAX_PROBLEMS;
         let mut remaining = Vec::new();
@@ -113,7 +109,7 @@ impl KeyBuild {
 
 impl NaturalKey {
     /// Adds the objects of the namespace to the index, in commits of bounded size, as long as `visit` returns true.
-    fn add_objects(
+    pub(super) fn add_objects(
         &self,
         store: &Store,
         check: &dyn CommitCheck,
@@ -175,138 +171,4 @@ impl NaturalKey {
         }
         Ok(shared)
     }
-}
-
-impl KeyBuilds<'_> {
-    /// Checks, in the commit of the definition, that the index of every key of its mapping is complete, and that every
-    /// object has its own key.
-    ///
-    /// # Errors
-    /// As [`Self::check_indexed`] and [`Self::verify_keys`].
-    pub(crate) fn verify(
-        &self,
-        transaction: &Transaction<'_>,
-        mapping: &Mapping,
-    ) -> Result<(), GatewayError> {
-        let keys = collect_keys(transaction, mapping)?;
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let known = read_stored_keys(transaction, &keys)?;
-        self.check_indexed(transaction, &known, &keys)?;
-        self.verify_keys(transaction, &keys, &mut BTreeSet::new())
-    }
-
-    /// Checks that the index of each of these keys is complete, or is that of a namespace without objects. `known` are those of
-    /// the definitions before the commit. A namespace that this commit creates may have got objects from an RDF document.
-    ///
-    /// # Errors
-    /// `ErrorClass::Conflict`
-    pub(crate) fn check_indexed(
-        &self,
-        read: &dyn Read,
-        known: &[NaturalKey],
-        keys: &[NaturalKey],
-    ) -> Result<(), GatewayError> {
-        for key in keys {
-            let mut indexed = known.iter().chain(self.builds.iter().map(|build| &build.key));
-            if !indexed.any(|indexed| key.is_part_of(indexed))
-                && namespace::has_data(read, &key.namespace)?
-            {
-                let name = &key.namespace.name;
-                return Err(GatewayError::new(
-                    ErrorClass::Conflict,
-                    format!(
-                        "the graph of the namespace {name:?} got objects meanwhile, which need an index of the key; send the \
-                         definition again"
-                    ),
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that every object has its own key, of each of these keys that is being added. `checked` has the names of the
-    /// namespaces that were checked before, so that several definitions with one key do not repeat its check.
-    ///
-    /// # Errors
-    /// `ErrorClass::Conflict` with the number of objects without a key, and the first ten.
-    pub(crate) fn verify_keys(
-        &self,
-        read: &dyn Read,
-        keys: &[NaturalKey],
-        checked: &mut BTreeSet<String>,
-    ) -> Result<(), GatewayError> {
-        for key in keys {
-            let build = self.builds.iter().find(|build| key.is_part_of(&build.key));
-            if let Some(build) = build
-                && checked.insert(key.namespace.name.clone())
-            {
-                build.verify(read)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for KeyBuilds<'_> {
-    fn drop(&mut self) {
-        if !self.builds.is_empty() {
-            self.watch.end_key_builds(&self.builds);
-            // If the definition was not stored, the exporter removes the entries.
-            self.watch.wake();
-        }
-    }
-}
-
-/// Creates the index of all keys again, after the URIs of their objects changed. Nothing else may use the store. Blocking.
-pub(crate) fn rebuild_index(store: &Store) -> Result<(), GatewayError> {
-    remove_entries(store, b"", &|_| Ok(false))?;
-    let mut keys = Vec::new();
-    {
-        let read = store.read();
-        for (_, compiled) in catalogue::list_stored(&read)? {
-            if let Some(compiled) = compiled {
-                for key in collect_keys(&read, &compiled.mapping)? {
-                    merge_key(&mut keys, key);
-                }
-            }
-        }
-    }
-    for key in keys {
-        key.add_objects(store, &NoClient, |_, _| Ok(true))?;
-    }
-    Ok(())
-}
-
-/// Creates the index of each of these keys that no stored definition has yet. Blocking. It takes effect with a commit that
-/// calls [`KeyBuilds::verify`]. Without one, its entries are removed later.
-///
-/// # Errors
-/// The errors of the store, and those of `check`, which each commit runs.
-pub(crate) fn build_index<'w>(
-    store: &Store,
-    check: &dyn CommitCheck,
-    watch: &'w Watch,
-    keys: Vec<NaturalKey>,
-) -> Result<KeyBuilds<'w>, GatewayError> {
-    if keys.is_empty() {
-        return Ok(KeyBuilds { builds: Vec::new(), watch });
-    }
-    let known = read_stored_keys(&store.read(), &keys)?;
-    let is_new = |key: &NaturalKey| !known.iter().any(|known| key.is_part_of(known));
-    let build = |key| Arc::new(KeyBuild { key, problems: Mutex::default() });
-    let builds = KeyBuilds { builds: keys.into_iter().filter(is_new).map(build).collect(), watch };
-    if builds.builds.is_empty() {
-        return Ok(builds);
-    }
-    // Registered within a commit: the commits before it are visible to the pages, and those after it update the index.
-    commit::<_, GatewayError>(store, check, |_| {
-        watch.begin_key_builds(&builds.builds);
-        Ok(())
-    })?;
-    for build in &builds.builds {
-        build.add_objects(store, check)?;
-    }
-    Ok(builds)
 }

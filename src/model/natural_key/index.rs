@@ -2,13 +2,14 @@
 //!
 //! An entry is verified when it is used, so one that is out of date does no harm. Entries of a key that no definition has
 //! any more are removed after the definitions change.
-use super::NaturalKey;
+use super::{KeyDigest, NaturalKey};
 use crate::mapping::{Detail, Value};
 use oxrdf::NamedNode;
 use oxrdf::vocab::rdf;
 use penstock_base::collections;
+use penstock_base::error::GatewayError;
 use penstock_base::table::Table;
-use penstock_store::{Error, Pattern, Read, Transaction};
+use penstock_store::{Error, Pattern, Read, Store, Transaction};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The entries: digest of namespace, properties and scope, digest of the key's URI, URI of the object.
 pub(crate) const ENTRIES: Table<(KeyDigest, [u8; 16], String), ()> =
     Table::new(collections::NATURAL_KEYS);
-/// Identifies the natural key of an entry.
-pub(super) type KeyDigest = [u8; 8];
+/// The number of entries that one commit removes.
+const ENTRIES_PER_CLEANUP: usize = 1000;
 /// The maximum number of objects with the same key that are found.
 const MAX_FOUND: usize = 10;
 
@@ -205,5 +206,24 @@ pub(super) fn describe_value(value: &Value) -> Cow<'_, str> {
         _ if value.kind().key_text.is_some() => value.kind().name.into(),
         // No key has them.
         _ => "".into(),
+    }
+}
+
+/// Removes all entries that begin with a digest, until `is_used` returns true in a commit.
+pub(super) fn remove_entries(
+    store: &Store,
+    digest: &[u8],
+    is_used: &dyn Fn(&Transaction<'_>) -> Result<bool, GatewayError>,
+) -> Result<(), GatewayError> {
+    loop {
+        let (removed, _) = store.transact::<_, GatewayError>(|transaction| {
+            if is_used(transaction)? {
+                return Ok(0);
+            }
+            Ok(ENTRIES.scan().prefix::<Vec<u8>>(digest).delete(transaction, ENTRIES_PER_CLEANUP)?)
+        })?;
+        if removed < ENTRIES_PER_CLEANUP {
+            return Ok(());
+        }
     }
 }

@@ -46,7 +46,6 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 pub use batch::{Batch, SavedDefinition};
-pub(super) use deletion::being_deleted_error;
 pub use entry::is_current;
 pub(super) use entry::{
     BUSINESS_OBJECTS, find_namespace_user, list_definitions_with_key, list_keyed_namespaces,
@@ -257,7 +256,7 @@ impl Catalogue {
         let _writer = self.lock_writer();
         let entry = self.find_entry(id_or_name)?;
         if let Some(compiled) = &entry.compiled {
-            deletion::check_not_deleting(&compiled.object)?;
+            compiled.object.check_not_deleting()?;
         }
         check_conditions(conditions, &entry.name, Some(&entry))?;
         commit::<_, GatewayError>(&self.store, by.check, |transaction| {

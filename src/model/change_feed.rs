@@ -22,14 +22,16 @@
 //! generation of that change ([`ExportCursor::full_since`]). Until that generation is done, only full exports run,
 //! because a full export contains everything that a consumer lacks. All objects then have the age of that change.
 
+mod cleanup;
 mod cursor;
 mod holders;
 mod record;
 mod watch;
+mod watched_number;
 
-pub(crate) use cursor::change_watched_number;
-pub use cursor::{ChangedObject, clean_up, clean_up_all, has_changes, list_changed};
-pub use cursor::{ExportCursor, KnownTarget, close_generation, read_age, read_cursor};
+pub use cleanup::{clean_up, clean_up_all};
+pub use cursor::{CURSORS, ExportCursor, KnownTarget, close_generation, read_age, read_cursor};
+pub use cursor::{ChangedObject, has_changes, list_changed};
 pub(super) use cursor::{rewrite_age, rewrite_change, stop_watching, update_watching};
 pub(crate) use holders::HolderLinks;
 pub(super) use record::require_full_exports;
@@ -37,12 +39,11 @@ pub(super) use record::{record_changed_objects, update_key_index};
 pub use record::{record_changes, record_changes_except};
 pub(crate) use watch::WatchedDefinitions;
 pub use watch::{ChangeMark, Watch};
+pub(crate) use watched_number::change_watched_number;
 
 use penstock_base::collections;
-use penstock_base::table::{AsJson, Table};
+use penstock_base::table::Table;
 
-/// The progress of each Business Object, by id. Exists while the Business Object is watched.
-pub const CURSORS: Table<String, AsJson<ExportCursor>> = Table::new(collections::CHANGE_CURSORS);
 /// The changed objects: by the id of the Business Object, the generation and the URI, the number of exports before the
 /// object became a member in this generation, if it did.
 pub(super) const CHANGES: Table<(String, u64, String), Option<u64>> =
@@ -50,5 +51,3 @@ pub(super) const CHANGES: Table<(String, u64, String), Option<u64>> =
 /// The elapsed time of the last change of an object and its generation, by the id of the Business Object and the URI. An
 /// empty URI means all objects. Its generation `u64::MAX` means that earlier ages are invalid.
 pub const AGES: Table<(String, String), (u64, u64)> = Table::new(collections::OBJECT_AGES);
-/// A number that differs after each change of a definition.
-const WATCHED: Table<(), u64> = Table::new(collections::WATCHED);

@@ -23,7 +23,7 @@ pub(crate) use validation::check_omitted_validation;
 use super::mapping::{Mapping, ShapeSource};
 use oxrdf::vocab::xsd;
 use oxrdf::{NamedNode, Term};
-use penstock_base::error::Finding;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::principal::Principal;
 use penstock_resources::business_object::{Condition, PushTarget, Review, Validation};
 use penstock_resources::ingestion::IngestionRecord;
@@ -138,6 +138,23 @@ pub struct BusinessObject {
     /// The progress of its deletion, while it is being deleted together with its objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleting: Option<Deletion>,
+}
+
+impl BusinessObject {
+    /// Returns the error of a request for it while it is being deleted with its objects.
+    pub(crate) fn being_deleted_error(&self) -> GatewayError {
+        let name = &self.definition.name;
+        let message = format!("the Business Object {name:?} is being deleted with its objects");
+        GatewayError::new(ErrorClass::Conflict, message)
+    }
+
+    /// Checks that it is not being deleted with its objects.
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict`.
+    pub(crate) fn check_not_deleting(&self) -> Result<(), GatewayError> {
+        if self.deleting.is_some() { Err(self.being_deleted_error()) } else { Ok(()) }
+    }
 }
 
 /// Returns whether a member can be left out.

@@ -4,7 +4,7 @@
 //! [`Batch::publish`]. Without that, for example after an error or in a dry run, memory stays as the store is.
 use super::save::PreparedDefinition;
 use super::shapes_graphs::{erase_graph, has_graph};
-use super::{Catalogue, DefinedGraph, Entry, Requester, ShapesHook, delete_entry, deletion};
+use super::{Catalogue, DefinedGraph, Entry, Requester, ShapesHook, delete_entry};
 use crate::change_feed::WatchedDefinitions;
 use crate::namespace::Namespace;
 use crate::natural_key::{self, KeyBuilds, NaturalKey, OtherKeys};
@@ -236,7 +236,7 @@ impl Batch<'_> {
     ) -> Result<(), GatewayError> {
         let entry = self.catalogue.find_entry(name)?;
         if let Some(compiled) = &entry.compiled {
-            deletion::check_not_deleting(&compiled.object)?;
+            compiled.object.check_not_deleting()?;
         }
         self.remember_definitions(transaction)?;
         delete_entry(transaction, by, &entry)?;

@@ -26,21 +26,6 @@ use std::sync::Arc;
 /// The caller in the ingestion records of a deletion if the requester is not known.
 const UNKNOWN_CALLER: &str = "local";
 
-/// Returns the error of a request for a Business Object that is being deleted with its objects.
-pub(crate) fn being_deleted_error(object: &BusinessObject) -> GatewayError {
-    let name = &object.definition.name;
-    let message = format!("the Business Object {name:?} is being deleted with its objects");
-    GatewayError::new(ErrorClass::Conflict, message)
-}
-
-/// Checks that a Business Object is not being deleted with its objects.
-///
-/// # Errors
-/// `ErrorClass::Conflict`.
-pub(super) fn check_not_deleting(object: &BusinessObject) -> Result<(), GatewayError> {
-    if object.deleting.is_some() { Err(being_deleted_error(object)) } else { Ok(()) }
-}
-
 /// Checks that the objects of a Business Object do not require a review, unless the requester overrides that. Returns
 /// whether it does.
 fn check_not_reviewed(object: &BusinessObject, by: Requester<'_>) -> Result<bool, GatewayError> {

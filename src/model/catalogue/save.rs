@@ -2,7 +2,7 @@
 use super::entry::{BUSINESS_OBJECTS, Entry, store_definition};
 use super::namespaces::list_created;
 use super::protections::check_omitted_protections;
-use super::{Action, Catalogue, Change, Requester, deletion};
+use super::{Action, Catalogue, Change, Requester};
 use crate::change_feed;
 use crate::members::Loss;
 use crate::natural_key::{self, KeyBuilds};
@@ -87,7 +87,7 @@ impl Catalogue {
         new: &mut CompiledDefinition,
     ) -> Result<(), GatewayError> {
         if let Some(compiled) = before.and_then(|before| before.compiled.as_ref()) {
-            deletion::check_not_deleting(&compiled.object)?;
+            compiled.object.check_not_deleting()?;
         }
         if !by.force {
             self.check_protections(before, new)?;

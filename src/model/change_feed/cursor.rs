@@ -1,18 +1,17 @@
 //! The export progress of a Business Object, and the set of changed objects.
-use super::watch::Watch;
-use super::{AGES, CHANGES, CURSORS, WATCHED};
+use super::watched_number::change_watched_number;
+use super::{AGES, CHANGES};
 use crate::namespace::moving::Rebase;
-use crate::natural_key;
 use crate::resource::{BusinessObject, Definition};
+use penstock_base::collections;
 use penstock_base::error::GatewayError;
-use penstock_base::table::{Row, Table};
+use penstock_base::table::{AsJson, Row, Table};
 use penstock_store::{Error, Read, Store, Transaction};
-use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The maximum number of documents that one cleanup commit removes.
-const CLEANUP_BATCH_DOCUMENTS: usize = 1000;
+/// The progress of each Business Object, by id. Exists while the Business Object is watched.
+pub const CURSORS: Table<String, AsJson<ExportCursor>> = Table::new(collections::CHANGE_CURSORS);
 /// The URI in the key of an age of all objects of the Business Object ([`AGES`]).
 pub(super) const ALL_OBJECTS: &str = "";
 /// The generation in an age of all objects that makes all earlier ages invalid.
@@ -153,55 +152,6 @@ pub fn read_age(read: &dyn Read, id: &str, uri: &str) -> Result<Option<(u64, u64
     })
 }
 
-/// Removes the records of generations that are done, and all records of a Business Object that is not watched, in
-/// small commits. Blocking.
-pub fn clean_up(store: &Store, id: &str) -> Result<(), Error> {
-    loop {
-        let (removed, _) = store.transact::<_, Error>(|t| {
-            let cursor = read_cursor(t, id)?;
-            let mut removed = 0;
-            for row in CHANGES.scan().prefix::<String>(id).read(t, CLEANUP_BATCH_DOCUMENTS)? {
-                let is_after =
-                    |done: u64| row.key().is_ok_and(|(_, generation, _)| generation > done);
-                if cursor.as_ref().is_some_and(|cursor| is_after(cursor.done)) {
-                    break;
-                }
-                row.delete(t)?;
-                removed += 1;
-            }
-            if cursor.is_none() && removed < CLEANUP_BATCH_DOCUMENTS {
-                removed += AGES.scan().prefix::<String>(id).delete(t, CLEANUP_BATCH_DOCUMENTS)?;
-            }
-            Ok(removed)
-        })?;
-        if removed < CLEANUP_BATCH_DOCUMENTS {
-            return Ok(());
-        }
-    }
-}
-
-/// Runs [`clean_up`] for every Business Object with records, including deleted ones, and removes the entries of unused
-/// natural keys. Blocking.
-pub fn clean_up_all(store: &Store, watch: &Watch) -> Result<(), GatewayError> {
-    natural_key::remove_unused_entries(store, watch)?;
-    for collection in [CHANGES.collection(), AGES.collection()] {
-        let table = Table::<(String, Vec<u8>), Vec<u8>>::new(collection);
-        let mut after = Vec::new();
-        loop {
-            let row = table.scan().after_bytes(after).first(&store.read())?;
-            let Some(row) = row else { break };
-            let Some((id, _)) = row.key_or_log() else {
-                after = row.key_bytes().to_vec();
-                continue;
-            };
-            clean_up(store, &id)?;
-            // An id is followed by 0, so this sorts after all of its keys.
-            after = [id.as_bytes(), &[1]].concat();
-        }
-    }
-    Ok(())
-}
-
 /// Starts or stops watching a definition that this commit stores. `now` is the elapsed time.
 pub(crate) fn update_watching(
     transaction: &mut Transaction<'_>,
@@ -262,19 +212,6 @@ pub(crate) fn stop_watching(transaction: &mut Transaction<'_>, id: &str) -> Resu
 pub(super) fn is_watched(object: &BusinessObject) -> bool {
     let definition = &object.definition;
     object.deleting.is_none() && (definition.export_on_change || definition.retention.is_some())
-}
-
-/// Reads the number of the stored definitions. Each change of one gives them another number; it is 0 before the first
-/// change, and in data of versions that numbered only the watched definitions.
-pub(super) fn read_watched_number(read: &dyn Read) -> Result<u64, Error> {
-    Ok(WATCHED.get_readable(read, ())?.unwrap_or(0))
-}
-
-/// Gives the stored definitions a new random number. It is random and not the next one, because the number of a failed commit
-/// may still be in memory. The next commit must not get the same number.
-pub(crate) fn change_watched_number(transaction: &mut Transaction<'_>) -> Result<(), Error> {
-    let number: u64 = rand::rng().random_range(1..=u64::MAX);
-    WATCHED.put(transaction, (), number)
 }
 
 /// Rewrites the URI in the key of a changed object. Returns whether this changes it.

@@ -1,8 +1,8 @@
 //! Updates, in the commit that changes the graph, the index of natural keys, and records which objects of which Business
 //! Objects the commit changes.
-use super::cursor::{ALL_OBJECTS, ExportCursor, read_cursor};
+use super::cursor::{ALL_OBJECTS, CURSORS, ExportCursor, read_cursor};
 use super::watch::{Watch, WatchedView};
-use super::{AGES, CHANGES, CURSORS};
+use super::{AGES, CHANGES};
 use crate::list::{changed_objects, remove_unlinked_lists};
 use crate::natural_key::{GainedKey, NaturalKey};
 use oxrdf::NamedNode;

@@ -1,13 +1,14 @@
 //! What the stored definitions say about a change of the graph, and the notification of the exporter.
-use super::cursor::{is_watched, read_watched_number};
+use super::cursor::is_watched;
 use super::holders::HolderLinks;
-use crate::catalogue::being_deleted_error;
+use super::watched_number::read_watched_number;
+use crate::catalogue::{list_named_namespaces, list_stored};
 use crate::namespace::NamespaceCache;
 use crate::natural_key::{self, KeyBuild, NaturalKey};
 use crate::protection::Protection;
 use crate::resource::{BusinessObject, Compiled};
 use crate::shapes_graphs::CompiledGraphs;
-use crate::{catalogue, members, namespace};
+use crate::{members, namespace};
 use oxrdf::NamedNode;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use penstock_base::clock::{Clock, Stamp};
@@ -187,7 +188,7 @@ impl Watch {
     pub fn check_not_closed(&self, object: &BusinessObject) -> Result<(), GatewayError> {
         let closed = self.inner.closed.read();
         if object.deleting.is_some() || closed.contains(&object.id) {
-            Err(being_deleted_error(object))
+            Err(object.being_deleted_error())
         } else {
             Ok(())
         }
@@ -261,7 +262,7 @@ impl WatchedDefinitions {
     /// Reads the stored definitions. What is compiled in the earlier ones is not compiled again.
     fn read(read: &dyn Read, earlier: &Self) -> Result<Self, GatewayError> {
         let mut definitions = Self::default();
-        for (object, compiled) in catalogue::list_stored(read)? {
+        for (object, compiled) in list_stored(read)? {
             let mut filter = None;
             definitions.has_unknown_keys |= compiled.is_none();
             if let Some(compiled) = &compiled {
@@ -275,7 +276,7 @@ impl WatchedDefinitions {
             let members = if let Some(filter) = &filter {
                 vec![filter.clone()]
             } else {
-                let named = catalogue::list_named_namespaces(read, &object.id)?;
+                let named = list_named_namespaces(read, &object.id)?;
                 members::build_possible_filters(read, &object.definition, &named)?
             };
             let known = compiled.as_ref().filter(|_| filter.is_some());
@@ -355,7 +356,7 @@ impl WatchedView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Catalogue;
+    use crate::catalogue::{self, Catalogue};
     use crate::change_feed;
     use crate::testing::{catalogue_settings, open_store, put_definition};
     use penstock_base::error::ErrorClass;

@@ -11,41 +11,21 @@
 //! does not name are no longer visible through this Business Object, and are neither changed nor removed.
 
 mod batch;
+mod defined_graph;
 mod deletion;
 mod entry;
 mod loss;
 mod namespaces;
+mod open;
 mod protections;
 mod rebase;
 mod requester;
 mod save;
 mod shapes_graphs;
-
-use super::change_feed::{self, Watch};
-use super::namespace::{self, KnownNamespaces, Namespace};
-use super::natural_key;
-use super::resource::{BusinessObject, Compiled, CompiledDefinition};
-use super::shapes_graphs::check_exist;
-use super::unshown;
-use super::warnings::{self, WarningContext};
-use entry::{Entries, Entry};
-use namespaces::list_created;
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use penstock_base::clock::Clock;
-use penstock_base::commit::commit;
-use penstock_base::definition::{self, missing_error};
-use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::managed::check_editable;
-use penstock_base::shared::Shared;
-use penstock_base::{Preconditions, Put, free_name};
-use penstock_resources::definitions::DefinitionKind;
-use penstock_store::{Error, Read, Store, Transaction};
-use shapes_graphs::DefinedGraphs;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use tokio::sync::Notify;
+mod warnings;
 
 pub use batch::{Batch, SavedDefinition};
+pub use defined_graph::DefinedGraph;
 pub use entry::is_current;
 pub(super) use entry::{
     BUSINESS_OBJECTS, find_namespace_user, list_definitions_with_key, list_keyed_namespaces,
@@ -54,7 +34,25 @@ pub(super) use entry::{
 pub(super) use rebase::{RebasePreview, preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};
 pub use save::PreparedDefinition;
-pub use shapes_graphs::{DefinedGraph, ShapesHook};
+pub use shapes_graphs::ShapesHook;
+
+use super::change_feed::{self, Watch};
+use super::namespace::{self, KnownNamespaces, Namespace};
+use super::resource::{Compiled, CompiledDefinition};
+use defined_graph::DefinedGraphs;
+use entry::{Entries, Entry};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use penstock_base::commit::commit;
+use penstock_base::definition::{self, missing_error};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::managed::check_editable;
+use penstock_base::shared::Shared;
+use penstock_base::{Preconditions, Put, free_name};
+use penstock_resources::definitions::DefinitionKind;
+use penstock_store::{Error, Store, Transaction};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// The settings of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,43 +88,9 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Reads all definitions and shapes graphs from the store and compiles them.
-    pub fn open(store: Store, defaults: CatalogueSettings) -> Result<Self, GatewayError> {
-        let entries = Entries::read_all(&store.read())?;
-        let shapes = shapes_graphs::read_all(&store.read())?;
-        Ok(Self {
-            store,
-            settings: Arc::new(defaults),
-            entries: Shared::new(RwLock::new(entries)),
-            shapes: Shared::new(RwLock::new(shapes)),
-            writer: Arc::default(),
-            watch: Watch::default(),
-            deletion_begun: Arc::default(),
-        })
-    }
-
     /// Returns the record of what is watched for changes.
     pub fn watch(&self) -> &Watch {
         &self.watch
-    }
-
-    /// Returns the same catalogue with another clock for ages. `elapsed` returns milliseconds and never goes back.
-    #[must_use]
-    pub fn with_elapsed(self, elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        Self { watch: Watch::new(elapsed), ..self }
-    }
-
-    /// Returns the same catalogue with another maximum number of objects that one change is recorded for.
-    #[cfg(any(test, feature = "testing"))]
-    #[must_use]
-    pub fn with_max_holders(self, most: usize) -> Self {
-        Self { watch: self.watch.with_max_holders(most), ..self }
-    }
-
-    /// Returns the same catalogue with this clock for ages and times.
-    #[must_use]
-    pub fn with_clock(self, clock: Clock) -> Self {
-        Self { watch: Watch::with_clock(clock), ..self }
     }
 
     /// Returns the Business Object with this id or name.
@@ -277,79 +241,6 @@ impl Catalogue {
             "A Business Object was deleted."
         );
         self.watch.wake();
-    }
-
-    /// Returns the warnings about each of these stored definitions. Blocking.
-    pub fn collect_warnings(
-        &self,
-        of: &[Arc<Compiled>],
-    ) -> Result<Vec<Vec<Finding>>, GatewayError> {
-        let known = self.known_namespaces()?;
-        let context = WarningContext::new(&known);
-        let warnings = |compiled: &Arc<Compiled>| {
-            let created = &compiled.object.created_namespaces;
-            self.collect_warnings_in(&self.store.read(), &context, compiled, created, false)
-        };
-        of.iter().map(warnings).collect()
-    }
-
-    /// Returns the warnings about stored values that the fields of a definition cannot show. Blocking.
-    pub fn check_stored_values(&self, compiled: &Compiled) -> Result<Vec<Finding>, GatewayError> {
-        Ok(unshown::check_stored_values(&self.store.read(), &compiled.mapping)?)
-    }
-
-    fn collect_warnings_in(
-        &self,
-        read: &dyn Read,
-        context: &WarningContext<'_>,
-        compiled: &Compiled,
-        created_namespaces: &[String],
-        is_dry_run: bool,
-    ) -> Result<Vec<Finding>, GatewayError> {
-        let default_base = |name: &str| self.default_base(name);
-        let mut found = warnings::check_definition(
-            &compiled.object.definition,
-            &compiled.mapping,
-            &compiled.conditions,
-        );
-        found.extend(self.check_validation(&compiled.object.definition));
-        found.extend(warnings::check_namespaces(
-            read,
-            context,
-            compiled,
-            created_namespaces,
-            is_dry_run,
-            &default_base,
-        )?);
-        Ok(found)
-    }
-
-    /// Runs `work` in a transaction that is never committed. Before, it defines and creates the namespaces of the
-    /// Business Object as [`Self::put`] does. Returns the result of `work` and the warnings about the definition.
-    ///
-    /// # Errors
-    /// - `ErrorClass::Invalid` if namespaces are missing and are not created automatically
-    /// - `ErrorClass::Conflict` for another base of a namespace that is in use
-    /// - The errors of `work`
-    pub fn dry_run<T>(
-        &self,
-        compiled: &Compiled,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, GatewayError>,
-    ) -> Result<(T, Vec<Finding>), GatewayError> {
-        let BusinessObject { id, definition, .. } = &compiled.object;
-        self.store.dry_run(|transaction| {
-            let mapping = &compiled.mapping;
-            let changed =
-                self.define_namespaces(transaction, Some(id), &definition.namespaces, mapping)?;
-            natural_key::check_keys(transaction, Some(id), mapping)?;
-            check_exist(transaction, definition.validation.as_ref())?;
-            let known = self.watch.namespaces().current(transaction)?;
-            let context = WarningContext::new(&known);
-            let created = list_created(&changed);
-            let warnings =
-                self.collect_warnings_in(transaction, &context, compiled, &created, true)?;
-            Ok((work(transaction)?, warnings))
-        })
     }
 
     /// Returns the base of a namespace of this name that is created without a definition.

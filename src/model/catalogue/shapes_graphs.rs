@@ -6,6 +6,7 @@
 //!
 //! A stored graph that this version cannot compile does not prevent the start. An ERROR line names it, and it stays
 //! stored. What it protects must not become unprotected: all changes of its objects are refused.
+use super::defined_graph::{DefinedGraph, DefinedGraphs};
 use super::entry::{BUSINESS_OBJECTS, StoredDefinition, list_shapes_users};
 use super::{Action, Catalogue, Requester};
 use crate::resource::Definition;
@@ -30,27 +31,6 @@ const MAX_NAMED: usize = 20;
 /// A function that runs in the commit of a change of a shapes graph. Its failure undoes the change.
 pub type ShapesHook<'a> =
     &'a (dyn Fn(&mut Transaction<'_>, Action, &GraphMetadata) -> Result<(), GatewayError> + 'a);
-
-/// A defined shapes graph.
-#[derive(Debug, Clone)]
-pub struct DefinedGraph {
-    /// What is known about it.
-    pub metadata: GraphMetadata,
-    /// The length of its text in bytes.
-    pub bytes: usize,
-    /// Why this version cannot compile it, if so.
-    pub fault: Option<GatewayError>,
-}
-
-impl DefinedGraph {
-    /// Creates the entry of a graph that compiles.
-    pub(super) fn from_stored(StoredGraph { metadata, text }: StoredGraph) -> Self {
-        Self { metadata, bytes: text.len(), fault: None }
-    }
-}
-
-/// All shapes graphs, by name.
-pub(super) type DefinedGraphs = BTreeMap<String, Arc<DefinedGraph>>;
 
 /// Reads all stored shapes graphs, and checks whether they compile.
 pub(super) fn read_all(read: &dyn Read) -> Result<DefinedGraphs, Error> {

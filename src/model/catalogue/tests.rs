@@ -4,11 +4,12 @@ use crate::resource::NewDefinition;
 use crate::testing::{catalogue_settings, open_store, put_namespace};
 use oxrdf::{NamedNode, Quad};
 use penstock_base::IfMatch;
+use penstock_base::clock::Clock;
 use penstock_base::commit::NoClient;
 use penstock_base::error::Place;
 use penstock_resources::business_object::Review;
 use penstock_resources::namespace::Generator;
-use penstock_store::{Format, Options};
+use penstock_store::{Format, Options, Read};
 use serde_json::{Value, json};
 
 struct Fixture {

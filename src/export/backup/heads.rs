@@ -1,6 +1,7 @@
 //! Reading and writing the head: whose it is, and what became of an attempt to write it.
 use super::head::{DocumentError, Head, HeadContent, LastFrame};
 use super::keys::BackupKeys;
+use super::parts::refused_head_failure;
 use super::place::{Objects, Precondition, Replaced, SmallObject};
 use super::ship::{KnownHead, Phase, Shipper};
 use super::state::{OwnBase, OwnEra};
@@ -347,13 +348,6 @@ impl<O: Objects> Shipper<O> {
         let is_confirmed = self.known.as_ref().is_some_and(|known| known.is_confirmed);
         if is_confirmed { Ok(true) } else { Err(refused_head_failure(&self.parts.keys)) }
     }
-}
-
-/// Returns the failure for a head that the bucket refuses although no other machine has written one.
-pub(super) fn refused_head_failure(keys: &BackupKeys) -> DeliveryFailure {
-    let head = keys.head();
-    let cause = format!("the bucket did not take a new {head}; the gateway reads it and retries");
-    DeliveryFailure::new(Cause::Busy, cause)
 }
 
 /// Converts a document of the bucket that cannot be used into a failure.

@@ -2,7 +2,6 @@
 //! of the store. Both are encrypted as a whole.
 use super::chain::Checksum;
 use super::head::MarkedTime;
-use super::plan::Segment;
 use super::secrecy::{BackupKey, DecryptionError, EncryptedWriter, HeadSecret};
 use penstock_base::files::PeriodicallySynced;
 use penstock_base::hex::encode_hex;
@@ -25,6 +24,9 @@ pub(super) const MAX_POINTS: usize = 10_000;
 const VERSION: u32 = 1;
 const SEGMENT_KIND: &str = "backup-segment";
 const BASE_KIND: &str = "backup-base";
+
+/// The first and the last sequence of a segment.
+pub(super) type Segment = (u64, u64);
 
 /// A time at which a frame was the newest: its sequence, the time, and why that may be wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,6 @@ use super::folder::BackupFolder;
 use super::head::{BaseEntry, Head};
 use super::keys::{BackupKeys, ObjectName};
 use super::place::{Objects, SmallObject, Upload};
-use super::report::Reported;
 use super::secrecy::{BackupKey, HeadSecret};
 use super::state::OwnBase;
 use crate::backoff::DeliveryTimings;
@@ -15,6 +14,7 @@ use penstock_base::clock::Clock;
 use penstock_base::disk::Disk;
 use penstock_config::Backup;
 use penstock_resources::export::Cause;
+use penstock_resources::gateway::BackupStatus;
 use penstock_store::ReadStore;
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
@@ -48,6 +48,18 @@ pub(super) struct Parts<O> {
     /// Held while `state.json` is written.
     pub(super) state_lock: Mutex<()>,
     pub(super) reported: Mutex<Reported>,
+}
+
+/// What the workers report.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reported {
+    pub(super) report: BackupStatus,
+    /// The class of the last failure.
+    pub(super) class: Option<Cause>,
+    /// Why the last attempt to make or send a base failed.
+    pub(super) base_failure: Option<String>,
+    /// Why the last attempt to list, merge or delete objects failed.
+    pub(super) cleanup_failure: Option<String>,
 }
 
 /// What became of a file.
@@ -178,6 +190,13 @@ impl<O: Objects> Parts<O> {
             *work = BaseWork::Idle;
         }
     }
+}
+
+/// Returns the failure for a head that the bucket refuses although no other machine has written one.
+pub(super) fn refused_head_failure(keys: &BackupKeys) -> DeliveryFailure {
+    let head = keys.head();
+    let cause = format!("the bucket did not take a new {head}; the gateway reads it and retries");
+    DeliveryFailure::new(Cause::Busy, cause)
 }
 
 /// Returns the failure for a key that has an object with other bytes, which is not replaced.

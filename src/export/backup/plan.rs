@@ -1,5 +1,6 @@
 //! Decisions from a listing alone: which objects a restore reads, what is missing, and what may be deleted.
 use super::keys::{BackupKeys, ObjectName, era_number};
+use super::objects::Segment;
 use super::place::{ListedObject, Listing};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -7,9 +8,6 @@ use std::time::Duration;
 
 /// What a merge or a new base replaces stays for this time, for a reader that has begun.
 const REPLACED_STAYS: Duration = Duration::from_hours(24);
-
-/// The first and the last sequence of a segment.
-pub(super) type Segment = (u64, u64);
 
 /// The objects of one era.
 #[derive(Debug, Clone, Default)]

@@ -2,9 +2,9 @@
 use super::chain::Checksum;
 use super::head::{BaseEntry, DocumentError, EraRecord, Head, LastFrame};
 use super::keys::BackupKeys;
-use super::objects::{ObjectError, open_base, open_segment};
+use super::objects::{ObjectError, Segment, open_base, open_segment};
 use super::place::{Objects, Place, SmallObject, TargetObjects};
-use super::plan::{EraObjects, Segment, sort_by_era};
+use super::plan::{EraObjects, sort_by_era};
 use super::secrecy::{BackupKey, HeadSecret};
 use crate::DeliveryTimings;
 use crate::cause::DeliveryFailure;

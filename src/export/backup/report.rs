@@ -1,23 +1,11 @@
 //! What the operator sees of the backup.
 use super::holes::Holes;
 use super::keys::era_number;
-use super::parts::{BaseWork, Parts};
+use super::parts::{BaseWork, Parts, Reported};
 use super::place::Objects;
 use penstock_resources::export::Cause;
 use penstock_resources::gateway::BackupHole;
 pub use penstock_resources::gateway::{BackupState, BackupStatus};
-
-/// What the workers report.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Reported {
-    pub(super) report: BackupStatus,
-    /// The class of the last failure.
-    pub(super) class: Option<Cause>,
-    /// Why the last attempt to make or send a base failed.
-    pub(super) base_failure: Option<String>,
-    /// Why the last attempt to list, merge or delete objects failed.
-    pub(super) cleanup_failure: Option<String>,
-}
 
 impl<O: Objects> Parts<O> {
     /// Returns what is shown. Blocking.

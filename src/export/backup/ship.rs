@@ -1,11 +1,13 @@
 //! What the worker that writes the head does at each interval: it ships the commits since the last head. `start` finds its
 //! era, `heads` reads and writes the head, `cleanup` has what happens once an hour and once a day, and `worker` decides when.
 use super::head::{Head, LastFrame, MarkedTime};
-use super::heads::refused_head_failure;
 use super::holes::Hole;
 use super::lists::Unmerged;
 use super::objects::{FinishedFile, MAX_POINTS, Point, SegmentBuilder, SegmentLine, discard_file};
-use super::parts::{Parts, Uploaded, disk_failure, kept_failure, spoiled_failure, store_failure};
+use super::parts::{
+    Parts, Uploaded, disk_failure, kept_failure, refused_head_failure, spoiled_failure,
+    store_failure,
+};
 use super::place::{Objects, Upload};
 use super::report::BackupState;
 use super::secrecy::HeadSecret;

@@ -2,10 +2,10 @@
 //! one.
 use super::chain::Checksum;
 use super::head::{Continued, DocumentError, EraRecord, Head, LastFrame, MarkedTime, PreviousEra};
-use super::heads::{Origin, document_failure, old_head_failure, refused_head_failure};
+use super::heads::{Origin, document_failure, old_head_failure};
 use super::holes::Hole;
 use super::keys::new_era_id;
-use super::parts::{Parts, store_failure};
+use super::parts::{Parts, refused_head_failure, store_failure};
 use super::place::{Objects, Precondition, Replaced, SmallObject};
 use super::plan;
 use super::secrecy::random_secret;

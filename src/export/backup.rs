@@ -5,7 +5,7 @@
 //! | `keys`, `head`, `objects` | the objects in the bucket: their keys, the head and the eras, segments and bases. |
 //! | `chain`, `secrecy` | the checksum over the frames of an era; encryption and HMAC. |
 //! | `place` | the requests to a bucket or directory. |
-//! | `state`, `holes` | what the gateway knows of its backup, in the data directory. |
+//! | `state`, `holes`, `folder`, `lists`, `data_dir` | what the gateway knows of its backup, in the data directory. |
 //! | `parts`, `worker`, `start`, `heads`, `ship`, `base`, `cleanup` | the workers: when and how they find their era, write the head, ship, make bases, merge and delete. |
 //! | `plan` | decisions from a listing. |
 //! | `reader`, `restore`, `check` | reading a backup: restore, list and check. |
@@ -34,6 +34,7 @@ mod base;
 mod chain;
 mod check;
 mod cleanup;
+mod data_dir;
 mod folder;
 mod head;
 mod heads;
@@ -57,6 +58,8 @@ mod tests;
 mod worker;
 
 pub use check::{CheckFinding, CheckedBackup, ListedBackup, ListedEra};
+pub(crate) use data_dir::{has_era, has_lost_exports, record_lost_exports, stored_hold};
+pub use data_dir::{request_take_over, retain_after};
 pub use report::{BackupState, BackupStatus};
 pub use restore::{RestoreProgress, RestoreRequest, RestoredBackup};
 pub use secrecy::{GeneratedKey, generate_key};
@@ -65,6 +68,7 @@ use crate::Exporter;
 use crate::delivery_loop::SHUTDOWN_GRACE;
 use crate::target;
 use crate::uplink::Traffic;
+use data_dir::{state_error, store_take_over};
 use folder::BackupFolder;
 use keys::BackupKeys;
 use parking_lot::Mutex;
@@ -273,80 +277,6 @@ impl BackupReader {
     ) -> Result<CheckedBackup, GatewayError> {
         self.0.check(era, found, progress)
     }
-}
-
-/// Asks a gateway that does not run to begin a new era at its next start. `record` stores the event first, so that no
-/// takeover is without one. Blocking.
-///
-/// # Errors
-/// `ErrorClass::Conflict` if the store is a copy for inspection; `ErrorClass::Damaged` if a newer version wrote the state of
-/// the backup; the errors of `record` and of the disk.
-pub fn request_take_over(
-    data_dir: &Path,
-    record: impl FnOnce() -> Result<(), GatewayError>,
-) -> Result<(), GatewayError> {
-    store_take_over(&BackupFolder::of(data_dir), record)
-}
-
-fn store_take_over(
-    folder: &BackupFolder,
-    record: impl FnOnce() -> Result<(), GatewayError>,
-) -> Result<(), GatewayError> {
-    let state = folder.repair_state()?;
-    if state.copy {
-        return Err(GatewayError::new(
-            ErrorClass::Conflict,
-            "this store is a copy for inspection (penstock restore --copy), which cannot take over; restore it without \
-             --copy",
-        ));
-    }
-    record()?;
-    let kept = if state.lost.is_some() { folder.keep_damaged_state() } else { Ok(()) };
-    let state = LocalState { take_over: true, lost: None, ..state };
-    kept.and_then(|()| folder.write_state(&state)).map_err(|error| state_error(folder, &error))
-}
-
-/// Returns the sequence after which the journal must keep all frames for the backup. Blocking.
-///
-/// # Errors
-/// A newer version wrote the state of the backup.
-pub fn retain_after(data_dir: &Path) -> Result<Option<u64>, GatewayError> {
-    let state = BackupFolder::of(data_dir).read_state()?;
-    // If it is not known what was sent, the journal keeps all that it has.
-    Ok(if state.lost.is_some() { Some(0) } else { state.retain_after() })
-}
-
-/// Returns whether a head of this data directory's backup was confirmed, or may have been. Blocking.
-pub(crate) fn has_era(data_dir: &Path) -> Result<bool, GatewayError> {
-    let state = BackupFolder::of(data_dir).read_state()?;
-    Ok(state.era.is_some() || state.lost.is_some())
-}
-
-/// Repairs the state of the backup at the start. Returns why exports, sources and webhooks of this data directory stand still
-/// from then on, if they do, and logs it. The caller has the lock of the store.
-pub(crate) fn stored_hold(data_dir: &Path) -> Result<Option<String>, GatewayError> {
-    let state = BackupFolder::of(data_dir).repair_state()?;
-    let reason = state.hold_reason();
-    if reason.is_some() {
-        state.log_hold();
-    }
-    Ok(reason)
-}
-
-/// Returns whether exports whose files are gone still have to be replaced, because the store was restored from a bucket.
-pub(crate) fn has_lost_exports(data_dir: &Path) -> bool {
-    BackupFolder::of(data_dir).has_lost_exports()
-}
-
-/// Records whether exports whose files are gone still have to be replaced.
-pub(crate) fn record_lost_exports(data_dir: &Path, are_lost: bool) -> Result<(), GatewayError> {
-    let folder = BackupFolder::of(data_dir);
-    folder.set_lost_exports(are_lost).map_err(|error| state_error(&folder, &error))
-}
-
-fn state_error(folder: &BackupFolder, error: &std::io::Error) -> GatewayError {
-    let text = format!("writing {} failed: {error}", folder.path.display());
-    GatewayError::new(ErrorClass::Internal, text)
 }
 
 /// Refuses to begin an empty store beside the backup of a gateway with the same id. If the bucket does not answer soon, the

@@ -2,7 +2,7 @@
 //! below its root are not followed, and only regular files count ([`SharedFolder`]).
 mod objects;
 
-use super::backup;
+use super::backup::has_era;
 use super::blocking::run_io;
 use super::cause::DeliveryFailure;
 use super::delivery::{self, Delivery, MetadataObject};
@@ -46,7 +46,7 @@ impl TargetHistory {
     /// Returns whether an export was delivered to the target, or the backup has begun there. Blocking.
     fn has_content(&self) -> io::Result<bool> {
         if let Some(data_dir) = &self.backup_of
-            && backup::has_era(data_dir).map_err(io::Error::other)?
+            && has_era(data_dir).map_err(io::Error::other)?
         {
             return Ok(true);
         }

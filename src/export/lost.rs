@@ -1,12 +1,13 @@
 //! Exports whose files are gone or damaged, after a gateway was restored from its continuous backup on another machine.
 //! They are parked, and a full export of their Business Object replaces them.
 use super::ExporterParts;
+use super::backup::{has_lost_exports, record_lost_exports};
 use super::blocking::run_blocking;
 use super::queue::{ExportQueue, RECORDS_PER_COMMIT, RECORDS_PER_READ};
 use super::record::{EXPORTS, Record};
 use super::spool::Loss;
 use super::state::QueueState;
-use super::{ExportRequester, backup, make};
+use super::{ExportRequester, make};
 use penstock_base::backoff::exponential_delay;
 use penstock_base::error::GatewayError;
 use penstock_base::shared::Shared;
@@ -47,12 +48,12 @@ pub(super) enum Outcome {
 pub(super) async fn replace_lost_exports(inner: &Shared<ExporterParts>) -> bool {
     let replaced = run_blocking(inner, |inner| {
         let data_dir = &inner.options.data_dir;
-        if !backup::has_lost_exports(data_dir) {
+        if !has_lost_exports(data_dir) {
             return Ok(false);
         }
         let outcome = replace_all(inner)?;
         if outcome == Outcome::Replaced {
-            backup::record_lost_exports(data_dir, false)?;
+            record_lost_exports(data_dir, false)?;
         }
         Ok(outcome == Outcome::Failed)
     });

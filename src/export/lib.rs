@@ -9,6 +9,7 @@
 //! | `queue`, `record`, `state` | the entries, in the store's commits and in memory. |
 //! | `operate`, `history` | retry, park and replay; how long delivered entries are kept. |
 //! | `make` | creates an export: renders, syncs and queues it, and commits how far the changes are exported. |
+//! | `parts` | what the exporter consists of. |
 //! | `pushes` | limits concurrent pushes. |
 //! | `automatic`, `schedule`, `alarm` | automatic exports: when they are due, and a timer for them. |
 //! | `runs` | why the last run of a Business Object exported nothing. |
@@ -55,6 +56,7 @@ mod make;
 #[cfg(test)]
 mod model;
 mod operate;
+mod parts;
 mod probe;
 mod pushes;
 mod queue;
@@ -80,30 +82,28 @@ mod webhooks;
 
 pub use backoff::DeliveryTimings;
 pub use key::ExportExt;
+pub use make::PushResult;
+pub use parts::ExportOptions;
 pub use pushes::PushPermit;
+pub use queue::ExportRequester;
 pub use record::forget_object_counts;
 pub use runs::EmptyRun;
 pub use webhooks::Webhooks;
 
 use capacity::WaitingExports;
 use parking_lot::Mutex;
-use penstock_base::clock::Stamp;
-use penstock_base::commit::{CommitCheck, NoClient};
-use penstock_base::disk::Disk;
+use parts::ExporterParts;
+use penstock_base::commit::CommitCheck;
 use penstock_base::error::{self, GatewayError};
-use penstock_base::events::{self, EventBus};
 use penstock_base::shared::Shared;
-use penstock_config::Targets;
-use penstock_model::catalogue::Catalogue;
 use penstock_model::resource::Compiled;
-use penstock_resources::export::{Export, Push, PushedExport};
+use penstock_resources::export::Export;
 use penstock_store::Store;
 use pushes::PushLimiter;
 use queue::ExportQueue;
 use runs::EmptyRuns;
 use spool::Spool;
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
@@ -113,95 +113,10 @@ use uploads::UploadFolder;
 /// The number of entries that [`Exporter::iterate`] reads at a time.
 const ENTRIES_PER_PAGE: usize = 200;
 
-/// The part of the configuration that exports use.
-#[derive(Debug, Clone)]
-pub struct ExportOptions {
-    /// `service.export.*`
-    pub targets: Targets,
-    /// `service.gateway-id`
-    pub gateway_id: String,
-    /// `service.data-dir`. It contains the spool (`spool`) and the embedded buckets (`buckets`).
-    pub data_dir: PathBuf,
-    /// `service.limits.history`
-    pub history: usize,
-    /// Timeouts and retry intervals of deliveries.
-    pub timings: DeliveryTimings,
-    /// Receives an event for each change of an export or a target.
-    pub events: EventBus,
-    /// `service.export.spool`: the maximum bytes that undelivered files take on the disk. At this limit no further exports
-    /// are created.
-    pub spool: u64,
-    /// The disk of the spool.
-    pub disk: Disk,
-    /// The Business Objects, for automatic exports.
-    pub catalogue: Catalogue,
-}
-
 /// The exporter. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Exporter {
     inner: Shared<ExporterParts>,
-}
-
-/// What the exporter consists of. A function gets only the part that it uses, or all of them.
-#[derive(Debug)]
-struct ExporterParts {
-    options: ExportOptions,
-    queue: Shared<ExportQueue>,
-    uplink: Arc<Uplink>,
-    uploads: UploadFolder,
-    /// One lock for each Business Object id. With it, the exports of a Business Object are created one after the
-    /// other, so that a later sequence never has older content.
-    export_locks: Mutex<HashMap<String, Arc<Mutex<()>>>>,
-    pushes: PushLimiter,
-    waiting: WaitingExports,
-    empty_runs: EmptyRuns,
-    /// The bucketName of the continuous backup, once it is open.
-    backup_target: OnceLock<String>,
-    /// Whether the gateway is stopping.
-    stopping: AtomicBool,
-}
-
-impl ExporterParts {
-    /// Returns the lock to hold while an export of this Business Object is created.
-    fn export_lock(&self, id: &str) -> Arc<Mutex<()>> {
-        let mut locks = self.export_locks.lock();
-        Arc::clone(locks.entry(id.to_owned()).or_default())
-    }
-}
-
-/// The requester of an export.
-#[derive(Debug, Clone, Copy)]
-pub struct ExportRequester<'a> {
-    /// The authorization check of the requester. It runs inside the commit.
-    pub check: &'a dyn CommitCheck,
-    /// The account of the requester.
-    pub account: Option<&'a str>,
-    /// The `traceparent` header of the request (W3C Trace Context).
-    pub traceparent: Option<&'a str>,
-}
-
-impl ExportRequester<'_> {
-    /// Returns the gateway itself as the requester.
-    pub fn gateway() -> Self {
-        Self { check: &NoClient, account: None, traceparent: None }
-    }
-}
-
-/// The result of a push.
-#[derive(Debug, Clone)]
-pub struct PushResult {
-    /// The queued exports, one for each target.
-    pub exports: Vec<Export>,
-    /// The reason why no export was queued.
-    pub reason: Option<String>,
-}
-
-impl From<PushResult> for Push {
-    fn from(result: PushResult) -> Self {
-        let exports = result.exports.into_iter().map(PushedExport::from).collect();
-        Self { exports, reason: result.reason }
-    }
 }
 
 /// The usage of the spool. A file counts once for each target.
@@ -484,30 +399,5 @@ impl Exporter {
     /// Returns the folder of the spool.
     pub fn spool_folder(&self) -> &Path {
         self.inner.queue.spool.folder()
-    }
-}
-
-impl ExporterParts {
-    /// Records that a run of a Business Object exported nothing.
-    fn record_empty_run(&self, id: &str, cause: &str, is_error: bool) {
-        let at = self.current_stamp().to_rfc3339();
-        self.empty_runs.record(id, EmptyRun { at, cause: cause.to_owned(), is_error });
-    }
-
-    /// Returns a timestamp that never goes back, for records in an order.
-    fn current_stamp(&self) -> Stamp {
-        self.options.catalogue.watch().stamp()
-    }
-
-    /// Publishes an event with the current state of a target, and another one to webhooks if it is newly blocked.
-    fn publish_target(&self, name: &str, is_newly_blocked: bool) {
-        // A store error is reported to the next caller that reads the target's state.
-        let Ok(target) = self.target_state(name.to_owned()) else { return };
-        let events = &self.options.events;
-        events.publish_unstored(None, events::EventKind::Target, name, &target);
-        // An operator may have ended the backoff meanwhile.
-        if is_newly_blocked && target.blocked.is_some() {
-            events.notify_webhooks(None, events::EventKind::TargetBlocked, name, &target);
-        }
     }
 }

@@ -2,20 +2,36 @@
 use super::builder::ExportBuilder;
 use super::record::EXPORT_SEQUENCES;
 use super::render::{self, ChangedFiles, Rendered};
-use super::{ExportOptions, ExportRequester, ExporterParts, PushResult, key, target};
+use super::{ExportOptions, ExportRequester, ExporterParts, key, target};
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::hex::encode_hex;
 use penstock_model::catalogue;
 use penstock_model::change_feed::{self, ExportCursor, KnownTarget};
 use penstock_model::resource::Compiled;
-use penstock_resources::export::{Export, ExportKind};
+use penstock_resources::export::{Export, ExportKind, Push, PushedExport};
 use penstock_store::{Error, Read, Transaction};
 use sha2::{Digest, Sha256};
 use std::time::Instant;
 
 /// A hook that adds further writes to the commit of an export.
 pub(super) type ExportCommitHook<'a> = &'a mut dyn FnMut(&mut Transaction<'_>) -> Result<(), Error>;
+
+/// The result of a push.
+#[derive(Debug, Clone)]
+pub struct PushResult {
+    /// The queued exports, one for each target.
+    pub exports: Vec<Export>,
+    /// The reason why no export was queued.
+    pub reason: Option<String>,
+}
+
+impl From<PushResult> for Push {
+    fn from(result: PushResult) -> Self {
+        let exports = result.exports.into_iter().map(PushedExport::from).collect();
+        Self { exports, reason: result.reason }
+    }
+}
 
 /// Checks that a Business Object can be exported.
 pub(super) fn check_exportable(

@@ -12,6 +12,7 @@ mod enqueue;
 mod loaded;
 mod progress;
 
+pub use enqueue::ExportRequester;
 pub(super) use enqueue::{
     EnqueueError, EntriesCommitHook, NewExport, NewExports, QueueTarget, TargetFile,
 };

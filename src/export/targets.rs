@@ -3,6 +3,7 @@ use super::record::EXPORTS;
 use super::state::FailingEntry;
 use super::{Exporter, ExporterParts, make, target};
 use penstock_base::error::GatewayError;
+use penstock_base::events::EventKind;
 use penstock_resources::export::{Cause, Target};
 use std::collections::BTreeSet;
 
@@ -66,6 +67,18 @@ impl ExporterParts {
             target.oldest_age_seconds = target.oldest.as_deref().map(|at| self.age_seconds(at));
         }
         Ok(target)
+    }
+
+    /// Publishes an event with the current state of a target, and another one to webhooks if it is newly blocked.
+    pub(super) fn publish_target(&self, name: &str, is_newly_blocked: bool) {
+        // A store error is reported to the next caller that reads the target's state.
+        let Ok(target) = self.target_state(name.to_owned()) else { return };
+        let events = &self.options.events;
+        events.publish_unstored(None, EventKind::Target, name, &target);
+        // An operator may have ended the backoff meanwhile.
+        if is_newly_blocked && target.blocked.is_some() {
+            events.notify_webhooks(None, EventKind::TargetBlocked, name, &target);
+        }
     }
 
     /// Returns the seconds since this time (RFC 3339).

@@ -1,6 +1,5 @@
 //! Adding entries to the queue.
 use super::ExportQueue;
-use crate::ExportRequester;
 use crate::file::{FinishedFile, MetadataSource};
 use crate::key::{ExportExt as _, FileSettings, KeyValues};
 use crate::record::{
@@ -8,12 +7,30 @@ use crate::record::{
 };
 use crate::state::QueueState;
 use penstock_base::clock::Stamp;
-use penstock_base::commit::commit;
+use penstock_base::commit::{CommitCheck, NoClient, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::ExportFormat;
 use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use penstock_store::{Error, Format, Transaction};
 use std::time::Duration;
+
+/// The requester of an export.
+#[derive(Debug, Clone, Copy)]
+pub struct ExportRequester<'a> {
+    /// The authorization check of the requester. It runs inside the commit.
+    pub check: &'a dyn CommitCheck,
+    /// The account of the requester.
+    pub account: Option<&'a str>,
+    /// The `traceparent` header of the request (W3C Trace Context).
+    pub traceparent: Option<&'a str>,
+}
+
+impl ExportRequester<'_> {
+    /// Returns the gateway itself as the requester.
+    pub fn gateway() -> Self {
+        Self { check: &NoClient, account: None, traceparent: None }
+    }
+}
 
 /// Rendered files to queue.
 #[derive(Debug)]

@@ -10,6 +10,7 @@
 //! only if an earlier attempt had an unclear end. Metadata that is an object of its own is stored in the same way
 //! before the file, so that every file can be verified.
 
+mod bucket;
 mod explain;
 pub(super) mod list;
 mod multipart;
@@ -18,21 +19,20 @@ mod probe;
 mod request;
 pub(super) mod small;
 
-use super::backoff::DeliveryTimings;
+pub(super) use bucket::Bucket;
+
 use super::cause::DeliveryFailure;
 use super::delivery::{Delivery, MetadataObject, Replaces};
 use super::key::ExportExt as _;
-use super::transport::{self, HttpAnswer, LostRequest};
-use explain::Access;
-use penstock_config::{Compression, TargetKind};
+use bucket::{StoredObject, is_outcome_unknown};
 use penstock_resources::export::{Cause, Export};
 use precondition::Overwrite;
-use request::{RequestBody, S3Client, S3Request};
+use request::{RequestBody, S3Request};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use small::Precondition;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Files longer than this are sent in parts.
 const MULTIPART_THRESHOLD_BYTES: u64 = 8 << 20;
@@ -41,90 +41,7 @@ const UNREADABLE_OBJECT: &str = "an object that these credentials may not read";
 /// The description of an object that a delivery does not replace.
 const OTHER_BYTES: &str = "an object of this gateway with other bytes";
 
-/// An S3 bucket.
-pub(super) struct Bucket {
-    client: S3Client,
-    endpoint: String,
-    /// The name of the bucket at the server.
-    name: String,
-    /// The bucketName.
-    target: String,
-    gateway_id: String,
-    compression: Compression,
-    /// How long the server may still be storing a file after an attempt without a clear result.
-    settle_time: Duration,
-    /// Whether the server accepts `If-None-Match`.
-    supports_conditional_put: AtomicBool,
-    /// Whether the server compares `If-Match` with its entity tag without quotes.
-    compares_bare_tags: AtomicBool,
-    /// Whether the credentials may query objects (HEAD).
-    may_query: AtomicBool,
-}
-
-/// Returns whether an answer with this status does not show if the object was stored: a proxy may have lost the
-/// result, or the server may not know it.
-fn is_outcome_unknown(status: u16) -> bool {
-    matches!(status, 500 | 502 | 504)
-}
-
-/// The object under a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum StoredObject {
-    /// No object.
-    Missing,
-    /// This export.
-    SameExport,
-    /// An object with the id of this export, but other bytes.
-    Damaged,
-    /// Another object, with a description.
-    Foreign(String),
-    /// Unknown, because the credentials may not query it.
-    Unreadable,
-}
-
-impl std::fmt::Debug for Bucket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Bucket({} at {})", self.name, self.endpoint)
-    }
-}
-
 impl Bucket {
-    /// Prepares the bucket of this target. Sends nothing.
-    pub(super) fn open(
-        target: &TargetKind,
-        bucket_name: &str,
-        gateway_id: &str,
-        timings: &DeliveryTimings,
-    ) -> Result<Self, DeliveryFailure> {
-        let client =
-            S3Client::open(target, bucket_name, timings).map_err(DeliveryFailure::of_gateway)?;
-        let (endpoint, bucket, compression) = match target {
-            TargetKind::S3 { endpoint, bucket, compression, .. } => {
-                (endpoint.clone(), bucket.clone(), *compression)
-            }
-            TargetKind::Directory { .. } | TargetKind::Sparql(_) => {
-                (String::new(), None, Compression::None)
-            }
-        };
-        Ok(Self {
-            client,
-            endpoint,
-            name: bucket.unwrap_or_else(|| bucket_name.to_owned()),
-            target: bucket_name.to_owned(),
-            gateway_id: gateway_id.to_owned(),
-            compression,
-            settle_time: timings.settle_time,
-            supports_conditional_put: AtomicBool::new(true),
-            compares_bare_tags: AtomicBool::new(false),
-            may_query: AtomicBool::new(true),
-        })
-    }
-
-    /// Returns whether the endpoint answers.
-    pub(super) async fn is_reachable(&self) -> bool {
-        self.client.is_reachable().await
-    }
-
     /// Stores the file in the bucket unless it is already there. Returns once the bucket has stored it.
     pub(super) async fn deliver(&self, mut delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
         let (entry, unclear) = (delivery.entry, delivery.may_be_stored);
@@ -285,21 +202,6 @@ impl Bucket {
         Ok(headers)
     }
 
-    /// Queries the object under the entry's key.
-    async fn query_object(&self, entry: &Export) -> Result<StoredObject, DeliveryFailure> {
-        if !self.may_query.load(Ordering::Relaxed) {
-            return Ok(StoredObject::Unreadable);
-        }
-        let answer = self.send(S3Request::new(Method::HEAD, &entry.key)).await?;
-        match answer.status {
-            200..=299 => Ok(self.classify_object(&answer, entry)),
-            404 => Ok(StoredObject::Missing),
-            429 | 500..=599 => Err(self.refused_failure(&answer)),
-            // The answer to a HEAD has no body with a cause. The answer to the PUT will have one.
-            _ => Ok(StoredObject::Unreadable),
-        }
-    }
-
     /// Queries the object after an earlier attempt ended at `unanswered` without a clear result. A slow server
     /// or proxy may still be storing the file. Not every server supports `If-None-Match` (Ceph 16 does not in a
     /// versioned bucket), and one that does may accept two concurrent requests. So an object counts as missing
@@ -317,61 +219,6 @@ impl Bucket {
                 Some(left) => tokio::time::sleep(left.min(self.settle_time / 10)).await,
             }
         }
-    }
-
-    fn classify_object(&self, answer: &HttpAnswer, entry: &Export) -> StoredObject {
-        let header = |name: &str| answer.header(name);
-        let Some(id) = header("x-amz-meta-export-id") else {
-            return StoredObject::Foreign("an object that no gateway put there".to_owned());
-        };
-        if id != entry.id {
-            let gateway = header("x-amz-meta-gateway-id").unwrap_or_default();
-            return StoredObject::Foreign(if gateway == self.gateway_id {
-                format!("another export ({id}) of this gateway")
-            } else {
-                format!("an export of the gateway `{gateway}`")
-            });
-        }
-        let encoding = header("content-encoding").filter(|encoding| !encoding.is_empty());
-        let length = header("content-length").and_then(|length| length.parse::<u64>().ok());
-        // A compressed object has another length than the file, but the same SHA-256.
-        let fits = encoding.is_some() || length.is_none_or(|length| length == entry.bytes);
-        if fits && header("x-amz-meta-sha256") == Some(&entry.sha256) {
-            StoredObject::SameExport
-        } else {
-            StoredObject::Damaged
-        }
-    }
-
-    /// Sends a request. An answer with any status is a success.
-    async fn send(&self, request: S3Request<'_>) -> Result<HttpAnswer, DeliveryFailure> {
-        self.client.send(request).await.map_err(|lost| self.lost_failure(&lost))
-    }
-
-    /// Sends a request that stores the object. A failure says whether the object may have been stored anyway.
-    async fn send_storing_request(
-        &self,
-        request: S3Request<'_>,
-    ) -> Result<HttpAnswer, DeliveryFailure> {
-        let lost = |lost: LostRequest| DeliveryFailure {
-            outcome_unknown: lost.fully_sent,
-            ..self.lost_failure(&lost)
-        };
-        self.client.send(request).await.map_err(lost)
-    }
-
-    fn lost_failure(&self, lost: &LostRequest) -> DeliveryFailure {
-        transport::explain_lost(lost, &self.endpoint)
-    }
-
-    /// Explains the refusal of a request that writes.
-    fn refused_failure(&self, answer: &HttpAnswer) -> DeliveryFailure {
-        self.denied_failure(answer, Access::Write)
-    }
-
-    /// Explains the refusal of a request that needs this permission.
-    fn denied_failure(&self, answer: &HttpAnswer, access: Access) -> DeliveryFailure {
-        explain::explain_answer(answer, access, &self.name, &self.endpoint)
     }
 
     fn not_stored_failure(&self) -> DeliveryFailure {

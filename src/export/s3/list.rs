@@ -1,5 +1,5 @@
 //! Reading a bucket: its keys in order, and its objects, to check them.
-use super::Bucket;
+use super::bucket::Bucket;
 use super::explain::{Access, first_element, has_code, list_elements};
 use super::request::S3Request;
 use crate::cause::DeliveryFailure;

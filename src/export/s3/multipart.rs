@@ -2,10 +2,10 @@
 //!
 //! Invariant: an upload is aborted only if its key has no object, if another upload created the object, or if the
 //! object is damaged and about to be replaced. Swift would remove the parts of the object with the upload.
+use super::bucket::{Bucket, StoredObject, is_outcome_unknown};
 use super::explain::{first_element, has_code, list_elements};
 use super::precondition::Overwrite;
 use super::request::{RequestBody, S3Request};
-use super::{Bucket, StoredObject, is_outcome_unknown};
 use crate::blocking::run_io;
 use crate::cause::DeliveryFailure;
 use crate::delivery::{ObjectContent, Replaces};

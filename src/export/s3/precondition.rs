@@ -2,9 +2,9 @@
 #[cfg(test)]
 mod tests;
 
+use super::bucket::{Bucket, StoredObject};
 use super::explain::Access;
 use super::request::S3Request;
-use super::{Bucket, StoredObject};
 use crate::cause::DeliveryFailure;
 use crate::delivery::Replaces;
 use reqwest::Method;

@@ -1,5 +1,5 @@
 //! Tests whether the bucket would accept files, without writing one.
-use super::Bucket;
+use super::bucket::Bucket;
 use super::explain::has_code;
 use super::request::S3Request;
 use crate::cause::DeliveryFailure;

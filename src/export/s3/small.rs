@@ -1,8 +1,8 @@
 //! Small objects: documents that are replaced under a precondition (RFC 9110, 13.1), and deletion.
+use super::bucket::{Bucket, StoredObject, is_outcome_unknown};
 use super::explain::{Access, has_code};
 use super::precondition::Overwrite;
 use super::request::{RequestBody, S3Request};
-use super::{Bucket, StoredObject, is_outcome_unknown};
 use crate::cause::DeliveryFailure;
 use penstock_resources::export::{Cause, Export};
 use reqwest::Method;

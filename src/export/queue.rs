@@ -16,6 +16,7 @@ pub use enqueue::ExportRequester;
 pub(super) use enqueue::{
     EnqueueError, EntriesCommitHook, NewExport, NewExports, QueueTarget, TargetFile,
 };
+pub(super) use loaded::RECORDS_PER_COMMIT;
 pub(super) use progress::DeliveryJob;
 
 use super::record::{EXPORT_IDS, EXPORTS, Record};
@@ -32,10 +33,6 @@ use tokio::sync::Notify;
 
 /// The number of records that are read at a time.
 pub(super) const RECORDS_PER_READ: usize = 200;
-/// The number of records that one commit corrects. After a restore, the files of all queued exports are gone, and the memory
-/// must not depend on their number.
-pub(super) const RECORDS_PER_COMMIT: usize = if cfg!(test) { 4 } else { 1_000 };
-
 /// The queues of all targets.
 #[derive(Debug)]
 pub(super) struct ExportQueue {

@@ -1,5 +1,4 @@
 //! Opening the queue: the records of the store, compared with the files of the spool.
-use super::RECORDS_PER_COMMIT;
 use crate::record::{EXPORTS, Record};
 use crate::spool::Spool;
 use crate::state::QueueState;
@@ -7,6 +6,10 @@ use penstock_resources::export::{Export, ExportStatus};
 use penstock_store::{Error, Store};
 use std::collections::HashSet;
 use std::time::Instant;
+
+/// The number of records that one commit corrects. After a restore, the files of all queued exports are gone, and the memory
+/// must not depend on their number.
+pub(crate) const RECORDS_PER_COMMIT: usize = if cfg!(test) { 4 } else { 1_000 };
 
 /// The records of the store, while the queue opens.
 #[derive(Default)]

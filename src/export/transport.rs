@@ -1,8 +1,10 @@
 //! HTTP requests to targets: the client, bodies that respect the bandwidth of the uplink, and what happens without an
 //! answer.
+mod answer;
 mod explain;
 mod progress;
 
+pub(super) use answer::{HttpAnswer, LostRequest, RequestError};
 pub(super) use explain::{explain_lost, parse_date, quote_answer, retry_after, truncate_text};
 pub(super) use progress::{Progress, max_total_time};
 
@@ -11,7 +13,6 @@ use super::blocking::run_io;
 use super::uplink::Uplink;
 use bytes::Bytes;
 use futures_util::stream;
-use reqwest::header::HeaderMap;
 use reqwest::{Body, Certificate, Client, RequestBuilder, Response, Url, redirect};
 use std::fs::File;
 use std::io;
@@ -25,60 +26,6 @@ use std::time::Duration;
 const UNIMPORTANT_BODY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time after which idle connections are closed, before servers and proxies drop them silently.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// The answer to a request.
-#[derive(Debug)]
-pub(crate) struct HttpAnswer {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    /// The body, up to a limit.
-    pub(crate) body: String,
-}
-
-/// A request without an answer.
-#[derive(Debug)]
-pub(crate) struct LostRequest {
-    pub(crate) why: RequestError,
-    /// Whether the whole request was sent, as far as the gateway knows. Then the server may have processed it, or
-    /// may still be processing it.
-    pub(crate) fully_sent: bool,
-}
-
-/// The reason why there was no answer.
-#[derive(Debug)]
-pub(crate) enum RequestError {
-    /// The request could not be created.
-    NotCreated(String),
-    /// The connection failed or broke.
-    Http(reqwest::Error),
-    /// There was no progress for this long.
-    Stalled(Duration),
-    /// The file to send could not be read.
-    Source(String),
-}
-
-impl RequestError {
-    /// Returns whether the server cannot have received the whole request.
-    fn is_certainly_incomplete(&self) -> bool {
-        match self {
-            Self::NotCreated(_) | Self::Source(_) => true,
-            Self::Http(error) => error.is_connect(),
-            Self::Stalled(_) => false,
-        }
-    }
-}
-
-impl From<RequestError> for LostRequest {
-    fn from(why: RequestError) -> Self {
-        Self { why, fully_sent: false }
-    }
-}
-
-impl HttpAnswer {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-}
 
 /// Creates the client for a target. `ca_file` has further certificates to trust.
 ///

@@ -1,5 +1,5 @@
 //! Explains connection errors to the operator.
-use super::{HttpAnswer, LostRequest, RequestError};
+use super::answer::{HttpAnswer, LostRequest, RequestError};
 use crate::cause::{DeliveryFailure, unreadable_file_failure};
 use chrono::{DateTime, Utc};
 use penstock_base::time;

@@ -4,7 +4,7 @@
 //! that keeps the connection open but reads no bytes and sends no answer. On a slow link, bytes may stay in the
 //! kernel's buffer for a while, so sent bytes extend the timeout. Time spent waiting for the configured
 //! bandwidth does not count.
-use super::RequestError;
+use super::answer::RequestError;
 use crate::backoff::DeliveryTimings;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -45,6 +45,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use update::ExportGraphs;
 
+/// The maximum number of lines in a request.
+const MAX_LINES: usize = 10_000;
 /// The assumed minimum rate in bytes per second at which a store processes an export.
 const MIN_BYTES_PER_SECOND: u64 = 32 << 10;
 /// The assumed minimum rate in bytes per second at which a store applies an export whose connection is lost.
@@ -90,7 +92,7 @@ impl StoreTarget {
             target: bucket_name.to_owned(),
             idle_timeout: timings.idle_timeout,
             settle_time: timings.settle_time,
-            max_lines: AtomicUsize::new(stage::MAX_LINES),
+            max_lines: AtomicUsize::new(MAX_LINES),
             may_query: AtomicBool::new(true),
         })
     }

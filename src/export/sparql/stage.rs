@@ -14,8 +14,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The maximum number of lines in a request.
-pub(super) const MAX_LINES: usize = 10_000;
 /// The maximum number of lines in a request to a store that has refused a longer one. Virtuoso compiles updates to SQL of
 /// at most 10,000 lines, and a triple takes several.
 const MAX_LINES_OF_LIMITED_STORE: usize = 400;

@@ -33,6 +33,8 @@ mod value;
 mod write;
 mod yaml;
 
+pub use write::{DerivationNote, MappingNames};
+
 use super::csv::{self, CsvFormat, CsvHeader, CsvSample};
 use super::ingest::{Body, BodyForm};
 use super::mapping::Mapping;
@@ -54,26 +56,6 @@ pub struct DerivedMapping {
     pub notes: Vec<DerivationNote>,
     /// Whether it has `items`, because the samples are documents around the objects.
     pub has_items: bool,
-}
-
-/// A note about a derived mapping for the person who reviews it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DerivationNote {
-    /// The path of the field, such as `parts.label`. Empty for the whole mapping.
-    pub field: String,
-    /// The text of the note.
-    pub message: String,
-    /// Whether something in the samples does not fit the mapping.
-    pub misfit: bool,
-}
-
-/// The names from which the namespaces and properties of a mapping are built.
-#[derive(Debug, Clone, Copy)]
-pub struct MappingNames<'a> {
-    /// The name of the Business Object. The namespace of the root is named after it.
-    pub business_object: &'a str,
-    /// The prefix of the IRI of every property.
-    pub vocabulary: &'a str,
 }
 
 /// The maximum number of objects in a sample, and of elements in each of their arrays if arrays must be cut.

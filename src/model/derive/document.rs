@@ -1,7 +1,6 @@
 //! Finds documents around the objects: samples that are no objects themselves, but hold a list of them.
-use super::name::{is_identifier_name, is_name_of_object, is_time_name};
+use super::name::{find_name_problem, is_identifier_name, is_name_of_object, is_time_name};
 use super::seen::{Content, SeenValues};
-use super::write::find_name_problem;
 use penstock_base::json::{Json, push_pointer};
 
 /// The objects in documents, and what is around them.

@@ -1,4 +1,4 @@
-//! What the name of a member says about its values.
+//! What the name of a member says about its values, and whether a field can have it.
 
 /// The words in names of times.
 const TIME_WORDS: &[&str] = &[
@@ -85,6 +85,8 @@ const LANGUAGES: &str = "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm b
 
 /// The minimum length of names that look like data because they are hexadecimal, such as an address of a device.
 const MIN_HEX_LENGTH: usize = 6;
+/// The maximum length of a field's name in characters.
+const MAX_FIELD_NAME_CHARACTERS: usize = 256;
 
 /// Returns whether the name is that of a time.
 pub(super) fn is_time_name(name: &str) -> bool {
@@ -161,6 +163,23 @@ fn replace_numbers(name: &str) -> String {
         }
     }
     replaced
+}
+
+/// Returns why a mapping cannot have a field of this name.
+pub(super) fn find_name_problem(name: &str) -> Option<&'static str> {
+    if name == "uri" {
+        Some(
+            "`uri` is reserved for the object's own URI, which must be an absolute IRI; give the field another name",
+        )
+    } else if name.is_empty() {
+        Some("its name is empty")
+    } else if name.chars().any(char::is_control) {
+        Some("its name contains a control character")
+    } else if name.chars().count() > MAX_FIELD_NAME_CHARACTERS {
+        Some("its name is longer than 256 characters")
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

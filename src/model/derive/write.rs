@@ -1,18 +1,16 @@
-//! Writes the YAML of a derived mapping.
+//! Writes the YAML of a derived mapping, and the notes about it.
 use super::document::Documents;
 use super::guess::Guess;
+use super::name::find_name_problem;
 use super::seen::{Members, SeenValues};
 use super::value::ValueGuess;
 use super::yaml::{quote_yaml, yaml_key};
-use super::{DerivationNote, MappingNames};
 use oxrdf::NamedNode;
 use penstock_base::characters::is_deceptive;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// The maximum length of a field's name in characters.
-const MAX_FIELD_NAME_CHARACTERS: usize = 256;
 /// The maximum length in characters of a derived namespace name, before a number.
 const MAX_DERIVED_NAMESPACE_CHARACTERS: usize = 60;
 /// The maximum number of derived namespaces. All further objects share the last one.
@@ -21,6 +19,26 @@ const MAX_DERIVED_NAMESPACES: usize = 900;
 const LABEL_NAMES: [&str; 4] = ["label", "name", "displayName", "title"];
 /// The maximum number of notes.
 const MAX_NOTES: usize = 100;
+
+/// A note about a derived mapping for the person who reviews it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DerivationNote {
+    /// The path of the field, such as `parts.label`. Empty for the whole mapping.
+    pub field: String,
+    /// The text of the note.
+    pub message: String,
+    /// Whether something in the samples does not fit the mapping.
+    pub misfit: bool,
+}
+
+/// The names from which the namespaces and properties of a mapping are built.
+#[derive(Debug, Clone, Copy)]
+pub struct MappingNames<'a> {
+    /// The name of the Business Object. The namespace of the root is named after it.
+    pub business_object: &'a str,
+    /// The prefix of the IRI of every property.
+    pub vocabulary: &'a str,
+}
 
 /// Writes a mapping as YAML.
 pub(super) struct MappingWriter<'v> {
@@ -411,23 +429,6 @@ fn find_label<'j>(members: &Members<'j>) -> Option<&'j str> {
         |wanted: &str| strings.iter().find(|name| name.eq_ignore_ascii_case(wanted)).copied();
     let label = LABEL_NAMES.into_iter().find_map(is_named)?;
     (strings.first() != Some(&label)).then_some(label)
-}
-
-/// Returns why a mapping cannot have a field of this name.
-pub(super) fn find_name_problem(name: &str) -> Option<&'static str> {
-    if name == "uri" {
-        Some(
-            "`uri` is reserved for the object's own URI, which must be an absolute IRI; give the field another name",
-        )
-    } else if name.is_empty() {
-        Some("its name is empty")
-    } else if name.chars().any(char::is_control) {
-        Some("its name contains a control character")
-    } else if name.chars().count() > MAX_FIELD_NAME_CHARACTERS {
-        Some("its name is longer than 256 characters")
-    } else {
-        None
-    }
 }
 
 fn capitalize(word: &str) -> impl Iterator<Item = char> {

@@ -125,6 +125,17 @@ impl CellKind<'_> {
     }
 }
 
+impl CsvHeader {
+    /// Checks that each column is a field of the mapping.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid`, with the line and column of each name that is no field, that CSV cannot hold, or whose numbers
+    /// the delimiter of elements would divide.
+    pub fn check_columns(&self, mapping: &Mapping) -> Result<(), GatewayError> {
+        Columns::find(self, mapping).map(drop)
+    }
+}
+
 impl<'m> Columns<'m> {
     /// Creates columns of no text, to read single cells.
     pub(super) fn of_cells(format: CsvFormat) -> Self {

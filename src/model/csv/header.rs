@@ -1,8 +1,6 @@
 //! The header of a CSV text: the names of the columns.
 use super::CsvFormat;
-use super::columns::Columns;
 use super::records::{Cell, read_cells, trim_record};
-use crate::mapping::Mapping;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use std::collections::HashMap;
 
@@ -84,15 +82,6 @@ impl CsvHeader {
         }
         refuse_header(findings)?;
         Ok(header)
-    }
-
-    /// Checks that each column is a field of the mapping.
-    ///
-    /// # Errors
-    /// `ErrorClass::Invalid`, with the line and column of each name that is no field, that CSV cannot hold, or whose numbers
-    /// the delimiter of elements would divide.
-    pub fn check_columns(&self, mapping: &Mapping) -> Result<(), GatewayError> {
-        Columns::find(self, mapping).map(drop)
     }
 
     /// Returns the number of columns, also of those after the last name.

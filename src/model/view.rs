@@ -34,9 +34,6 @@ use penstock_base::error::{Finding, GatewayError};
 use penstock_store::{Read, SubjectQuads};
 use sha2::{Digest, Sha256};
 
-/// The maximum number of warnings in one list. If there are more, one last warning says so.
-const MAX_WARNINGS: usize = 1000;
-
 /// Appends one object to `out` as JSON without white space. `uri` comes first unless the mapping places it;
 /// fields are in the mapping's order.
 ///

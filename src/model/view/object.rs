@@ -3,7 +3,6 @@ mod list;
 mod map;
 mod texts;
 
-use super::MAX_WARNINGS;
 use super::budget::{MAX_OBJECT_SIZE, NestedForm, ViewBudget};
 use super::codes::ShownCode;
 use super::shown::ShownLiteral;
@@ -16,6 +15,9 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{Json, push_pointer};
 use penstock_store::{Read, SubjectQuads};
 use std::collections::{BTreeSet, HashSet};
+
+/// The maximum number of warnings in one list. If there are more, one last warning says so.
+pub(super) const MAX_WARNINGS: usize = 1000;
 
 /// The maximum number of languages that one warning names.
 const MAX_LANGUAGES: usize = 10;

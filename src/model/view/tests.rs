@@ -209,7 +209,7 @@ fn warnings_are_bounded() {
     let quads = (0..1500).map(|i| ("urn:s", "r", Term::from(Literal::from(i)))).collect();
     let (out, warnings) = shown(&shape, quads);
     assert_eq!(out, r#"{"uri":"urn:s","r":[]}"#);
-    assert_eq!(warnings.len(), super::MAX_WARNINGS + 1);
+    assert_eq!(warnings.len(), super::object::MAX_WARNINGS + 1);
 }
 
 #[test]

@@ -6,14 +6,21 @@ mod listed;
 mod number;
 mod time;
 
+pub(crate) use form::ReadValue;
 pub use form::{AcceptedForm, FormName, UnixUnit};
 pub use listed::ListedValue;
 pub(super) use listed::contains_value;
 pub(super) use time::{PatternError, check_pattern};
 
 use super::Kind;
+use number::MAX_WHOLE_DIGITS;
 use penstock_base::json::Json;
 use penstock_base::time_zone::Zone;
+use penstock_rdf::number::NumberKey;
+use time::{MAX_ODATA_OFFSET_MINUTES, MAX_SECOND_DIGITS, is_outside_odata, read_moment};
+
+/// The maximum number of digits that an error shows.
+const MAX_SHOWN_DIGITS: usize = 40;
 
 /// What senders may write in a field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,19 +33,6 @@ pub struct Reading {
     pub absent: Vec<ListedValue>,
     /// The value of an object that is created without one.
     pub default: Option<Json>,
-}
-
-/// A value in its canonical form.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ReadValue {
-    pub(crate) json: Json,
-    pub(crate) warning: Option<String>,
-}
-
-impl ReadValue {
-    fn new(json: Json) -> Self {
-        Self { json, warning: None }
-    }
 }
 
 impl Reading {
@@ -139,6 +133,40 @@ impl Reading {
         }
         if let Some(default) = default {
             rewrite_texts(default, rewrite);
+        }
+    }
+}
+
+impl AcceptedForm {
+    /// Returns why a value cannot be read although it is in this form; `None` for a value that is not.
+    fn explain_refusal(&self, json: &Json) -> Option<String> {
+        let (Json::Number(digits) | Json::String(digits)) = json else { return None };
+        let shown: String = digits.chars().take(MAX_SHOWN_DIGITS).collect();
+        match (self, json) {
+            (Self::WholeNumber, Json::Number(_)) => number::is_too_long(digits).then(|| {
+                format!(
+                    "{shown} has more than {MAX_WHOLE_DIGITS} digits before or after its point without exponent; a whole number \
+                     has at most {MAX_WHOLE_DIGITS} digits"
+                )
+            }),
+            (Self::Unix(unit), _) => {
+                let is_outside = NumberKey::parse(digits).is_some()
+                    && read_moment(digits, unit.power()).is_none();
+                is_outside.then(|| {
+                    format!(
+                        "{shown} is no time in `{}`: the years are from -9999 to 9999, and the seconds have at most \
+                         {MAX_SECOND_DIGITS} digits after the point; check the unit",
+                        unit.name()
+                    )
+                })
+            }
+            (Self::OData, Json::String(text)) => is_outside_odata(text).then(|| {
+                format!(
+                    "{shown} is no time in `odata`: the years are from -9999 to 9999, and the offset is at most \
+                     {MAX_ODATA_OFFSET_MINUTES} minutes; correct it, or list the value in `absent`"
+                )
+            }),
+            _ => None,
         }
     }
 }

@@ -1,13 +1,8 @@
-//! The forms that `accept` names.
+//! The forms that `accept` names, and the value that one gives.
 use super::listed::{ListedValue, contains_value};
-use super::number::{self, MAX_WHOLE_DIGITS};
-use super::time::{MAX_ODATA_OFFSET_MINUTES, MAX_SECOND_DIGITS, is_outside_odata, read_moment};
+use super::number;
 use penstock_base::json::Json;
-use penstock_rdf::number::NumberKey;
 use std::fmt;
-
-/// The maximum number of digits that an error shows.
-const MAX_SHOWN_DIGITS: usize = 40;
 
 /// Another form of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +73,19 @@ pub enum UnixUnit {
     Nanoseconds,
 }
 
+/// A value in its canonical form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReadValue {
+    pub(crate) json: Json,
+    pub(crate) warning: Option<String>,
+}
+
+impl ReadValue {
+    pub(super) fn new(json: Json) -> Self {
+        Self { json, warning: None }
+    }
+}
+
 impl UnixUnit {
     /// All units.
     pub const ALL: [Self; 4] =
@@ -142,38 +150,6 @@ impl AcceptedForm {
             }
             (Self::Scalar, Json::Number(digits)) => Some(Json::String(digits.clone())),
             (Self::Scalar, Json::Bool(value)) => Some(Json::String(value.to_string())),
-            _ => None,
-        }
-    }
-
-    /// Returns why a value cannot be read although it is in this form; `None` for a value that is not.
-    pub(super) fn explain_refusal(&self, json: &Json) -> Option<String> {
-        let (Json::Number(digits) | Json::String(digits)) = json else { return None };
-        let shown: String = digits.chars().take(MAX_SHOWN_DIGITS).collect();
-        match (self, json) {
-            (Self::WholeNumber, Json::Number(_)) => number::is_too_long(digits).then(|| {
-                format!(
-                    "{shown} has more than {MAX_WHOLE_DIGITS} digits before or after its point without exponent; a whole number \
-                     has at most {MAX_WHOLE_DIGITS} digits"
-                )
-            }),
-            (Self::Unix(unit), _) => {
-                let is_outside = NumberKey::parse(digits).is_some()
-                    && read_moment(digits, unit.power()).is_none();
-                is_outside.then(|| {
-                    format!(
-                        "{shown} is no time in `{}`: the years are from -9999 to 9999, and the seconds have at most \
-                         {MAX_SECOND_DIGITS} digits after the point; check the unit",
-                        unit.name()
-                    )
-                })
-            }
-            (Self::OData, Json::String(text)) => is_outside_odata(text).then(|| {
-                format!(
-                    "{shown} is no time in `odata`: the years are from -9999 to 9999, and the offset is at most \
-                     {MAX_ODATA_OFFSET_MINUTES} minutes; correct it, or list the value in `absent`"
-                )
-            }),
             _ => None,
         }
     }

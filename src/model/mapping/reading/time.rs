@@ -1,6 +1,6 @@
 //! Dates and times in other forms than XML Schema's. jiff reads them, but for what is only numbers.
-use super::form::AcceptedForm;
-use super::{Kind, ReadValue};
+use super::form::{AcceptedForm, ReadValue};
+use crate::mapping::Kind;
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time, date};
 use jiff::fmt::strtime::{self, BrokenDownTime};
@@ -312,7 +312,7 @@ fn read_pattern(pattern: &str, text: &str, order: ValueOrder) -> Option<GivenTim
 
 /// Why a pattern cannot be in `accept`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::mapping) enum PatternError {
+pub(crate) enum PatternError {
     /// jiff cannot read such a text, or it does not give a date.
     Unreadable(String),
     /// It reads the time since 1970.
@@ -326,7 +326,7 @@ pub(in crate::mapping) enum PatternError {
 }
 
 /// Checks that a pattern reads what it writes, and that no other form of the field reads that differently.
-pub(in crate::mapping) fn check_pattern(
+pub(crate) fn check_pattern(
     pattern: &str,
     kind: &Kind,
     accept: &[AcceptedForm],

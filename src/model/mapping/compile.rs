@@ -1,12 +1,14 @@
 //! Compiles YAML nodes into the tree of shapes.
 //!
-//! `definition` reads the entries of one definition, `field` a field by its type, `codes` the codes of its values,
-//! `group` a group of them, `language_map` what only language maps have, `key` what identifies an object and its types,
-//! `reading` what senders may write, `document` what is around the objects. `share` checks that each value of a shared
-//! property belongs to one field, and `label` checks the root's `label`. An error is reported where it is found, and
-//! reading continues, so one run reports all errors.
+//! `compiler` has what is known meanwhile, and `position` names where a definition is. `definition` reads the entries of one
+//! definition, `field` a field by its type, `codes` the codes of its values, `group` a group of them, `language_map` what
+//! only language maps have, `map` maps, `key` what identifies an object and its types, `reading` what senders may write,
+//! `document` what is around the objects. `share` checks that each value of a shared property belongs to one field, and
+//! `label` checks the root's `label`. An error is reported where it is found, and reading continues, so one run reports all
+//! errors.
 
 mod codes;
+mod compiler;
 mod definition;
 mod document;
 mod field;
@@ -15,6 +17,7 @@ mod key;
 mod label;
 mod language_map;
 mod map;
+mod position;
 mod reading;
 mod share;
 
@@ -22,21 +25,13 @@ use super::path;
 use super::prefixes::Prefixes;
 use super::yaml::{self, Content, Location, Node};
 use super::{Field, FieldKind, Mapping, Reading, Shape, UnknownFields};
-use definition::{Definition, Position};
-use document::DocumentKeys;
+use compiler::{Checked, Compiler, DocumentKeys, MAX_FINDINGS, MAX_NAME_CHARS};
+use definition::Definition;
 use group::is_group;
 use oxrdf::NamedNode;
 use penstock_base::error::{Finding, Place};
 use penstock_store::Format;
-
-/// The maximum number of listed findings.
-const MAX_FINDINGS: usize = 1000;
-
-/// The maximum number of levels of nested objects, including the root. The stack of a thread limits it.
-const MAX_LEVELS: usize = 256;
-
-/// The maximum length of a field's name, in characters.
-const MAX_NAME_CHARS: usize = 256;
+use position::Position;
 
 /// The maximum number of namespaces in one mapping.
 const MAX_NAMESPACES: usize = 1000;
@@ -98,46 +93,7 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
     }
 }
 
-/// Marks a value whose error has been reported.
-#[derive(Debug, Clone, Copy)]
-struct ErrorReported;
-
-type Checked<T> = Result<T, ErrorReported>;
-
-struct Compiler {
-    prefixes: Prefixes,
-    findings: Vec<Finding>,
-    warnings: Vec<Finding>,
-    /// The field that the root's `label` names.
-    label: Option<String>,
-    /// The namespace of the root, after its path has been read.
-    root_namespace: Option<String>,
-    /// The root's `timeZone` and `absent`, which all fields inherit.
-    inherited: Reading,
-    /// The format that a store needs for the keys and types of the mapping.
-    store_format: Format,
-    /// Where the objects are in documents.
-    document: DocumentKeys,
-    /// The number of nested objects and groups that are being read.
-    level: usize,
-    /// The number of these that are objects.
-    object_levels: usize,
-}
-
 impl Compiler {
-    fn report_error(
-        &mut self,
-        at: Location,
-        place: &Position<'_>,
-        message: impl std::fmt::Display,
-    ) -> ErrorReported {
-        // One more than the limit is kept, so that `compile` knows that there are more.
-        if self.findings.len() <= MAX_FINDINGS {
-            self.findings.push(at.to_finding(format!("{place}: {message}")));
-        }
-        ErrorReported
-    }
-
     fn compile_root(&mut self, node: &Node) -> Checked<(Shape, UnknownFields)> {
         let place = Position::Root;
         let definition = self.read_definition(node, &place)?;

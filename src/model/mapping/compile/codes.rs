@@ -1,6 +1,7 @@
 //! Reads the codes of a field: `base` and `values`.
-use super::definition::{Definition, Position};
-use super::{Checked, Compiler, ErrorReported};
+use super::compiler::{Checked, Compiler, ErrorReported};
+use super::definition::Definition;
+use super::position::Position;
 use crate::mapping::path;
 use crate::mapping::yaml::{Content, Key, Location, Node};
 use crate::mapping::{CodeList, Codes, Form, Literal, Value};

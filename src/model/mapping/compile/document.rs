@@ -1,23 +1,10 @@
 //! Reads where the objects are in documents (`items`), and what fields take from around them (`outer`).
-use super::definition::Position;
-use super::{Checked, Compiler, Definition};
+use super::compiler::{Checked, Compiler, DocumentKeys};
+use super::definition::Definition;
+use super::position::Position;
 use crate::mapping::document::{parse_items, parse_outer};
 use crate::mapping::yaml::Node;
 use crate::mapping::{DocumentForm, FieldKind, Outer, Shape, Step};
-
-/// What `items` and `outer` say.
-pub(super) struct DocumentKeys {
-    /// `items`, if the root has it without an error.
-    pub(super) items: Checked<Option<Vec<Step>>>,
-    /// The names of the fields with `outer`, and what they take.
-    outer: Vec<(String, Outer)>,
-}
-
-impl Default for DocumentKeys {
-    fn default() -> Self {
-        Self { items: Ok(None), outer: Vec::new() }
-    }
-}
 
 impl DocumentKeys {
     /// Returns the form of documents, if the mapping has `items`.

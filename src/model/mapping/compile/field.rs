@@ -1,8 +1,9 @@
 //! Compiles a field according to its type.
-use super::definition::{Definition, KEYS, Position, format_list};
-use super::group::GROUP;
-use super::map::MAP;
-use super::{Checked, Compiler, ErrorReported};
+use super::compiler::{Checked, Compiler, ErrorReported, MAX_WARNINGS};
+use super::definition::{Definition, FIELD_KEYS, KEYS, format_list};
+use super::group::{GROUP, GROUP_AS_ELEMENT};
+use super::map::{ID_AS_ELEMENT, MAP};
+use super::position::Position;
 use crate::mapping::kind::{STRINGS, find_kind};
 use crate::mapping::path::{self, Path};
 use crate::mapping::yaml::{Content, Location, Node};
@@ -11,23 +12,11 @@ use oxrdf::NamedNode;
 use oxrdf::vocab::rdf;
 use penstock_base::nearest::find_nearest;
 
-/// The maximum number of warnings about one mapping.
-pub(super) const MAX_WARNINGS: usize = 20;
-
 /// The types that are no kind of values.
 const STRUCTURES: [&str; 5] = ["object", "id", "array", GROUP, MAP];
 
-/// The keys of a field whatever its type; its elements do not take them.
-pub(super) const FIELD_KEYS: [&str; 4] = ["required", "absent", "default", "outer"];
-
 /// The keys that only the root takes.
 const ROOT_KEYS: [&str; 4] = ["label", "unknownFields", "items", "prefixes"];
-
-/// Why arrays and maps have no such elements.
-pub(super) const ID_AS_ELEMENT: &str =
-    "an `id` is the object's own URI and cannot be an element; other URIs are of type `resource`";
-pub(super) const GROUP_AS_ELEMENT: &str =
-    "a `group` cannot be an element, because it has no node of its own; write `type: object`";
 
 /// The predicate of a property, if its path names one, and the type of its values.
 type PropertyParts = (Checked<Option<NamedNode>>, Checked<Value>);

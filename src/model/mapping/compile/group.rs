@@ -1,6 +1,6 @@
 //! Compiles groups: their fields become fields of the object around them.
-use super::definition::Position;
-use super::{Checked, Compiler, MAX_NAME_CHARS};
+use super::compiler::{Checked, Compiler, MAX_NAME_CHARS};
+use super::position::Position;
 use crate::mapping::yaml::{Content, Location, Node};
 use crate::mapping::{Field, FieldKind, ListedValue};
 use std::collections::HashSet;
@@ -8,6 +8,10 @@ use std::sync::Arc;
 
 /// The `type` of a group.
 pub(super) const GROUP: &str = "group";
+
+/// Why arrays and maps have no groups as elements.
+pub(super) const GROUP_AS_ELEMENT: &str =
+    "a `group` cannot be an element, because it has no node of its own; write `type: object`";
 
 /// Returns whether a definition is that of a group.
 pub(super) fn is_group(node: &Node) -> bool {

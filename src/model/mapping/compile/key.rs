@@ -1,7 +1,7 @@
 //! Reads what identifies an object (`key`, `keyScope`) and the types that are written with it (`types`).
-use super::definition::{Definition, Position, format_list};
-use super::field::MAX_WARNINGS;
-use super::{Checked, Compiler};
+use super::compiler::{Checked, Compiler, MAX_WARNINGS};
+use super::definition::{Definition, format_list};
+use super::position::Position;
 use crate::mapping::path;
 use crate::mapping::yaml::{Content, Location, Node, list_nodes};
 use crate::mapping::{FieldKind, KINDS, KeyDefinition, KeyFields, KeyScope, Shape, Value};

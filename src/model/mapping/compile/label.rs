@@ -1,5 +1,5 @@
 //! Checks the `label` of the root.
-use super::Compiler;
+use super::compiler::Compiler;
 use super::definition::{Definition, format_list};
 use crate::mapping::Field;
 use penstock_base::nearest::find_nearest;

@@ -1,6 +1,6 @@
 //! Reads the keys of a language map: `languages`, and `elements: array`.
+use super::compiler::{Checked, Compiler};
 use super::definition::Definition;
-use super::{Checked, Compiler};
 use crate::mapping::yaml::Content;
 use crate::mapping::{LanguageMap, format_language_tag};
 

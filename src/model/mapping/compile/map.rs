@@ -1,8 +1,8 @@
 //! Compiles maps: their members become objects that their parent's key identifies.
-use super::definition::{Definition, Position};
-use super::field::{FIELD_KEYS, GROUP_AS_ELEMENT, ID_AS_ELEMENT};
-use super::group::{has_type, is_group};
-use super::{Checked, Compiler, ErrorReported, MAX_LEVELS};
+use super::compiler::{Checked, Compiler, ErrorReported, MAX_LEVELS};
+use super::definition::{Definition, FIELD_KEYS};
+use super::group::{GROUP_AS_ELEMENT, has_type, is_group};
+use super::position::Position;
 use crate::mapping::kind::{STRINGS, find_kind};
 use crate::mapping::path::Path;
 use crate::mapping::yaml::{Content, Location, Node};
@@ -14,6 +14,10 @@ use std::collections::HashMap;
 
 /// The `type` of a map.
 pub(super) const MAP: &str = "map";
+
+/// Why arrays and maps have no elements of type `id`.
+pub(super) const ID_AS_ELEMENT: &str =
+    "an `id` is the object's own URI and cannot be an element; other URIs are of type `resource`";
 
 /// The `type` of objects.
 const OBJECT: &str = "object";

@@ -1,6 +1,7 @@
 //! Reads what senders may write: `accept`, `timeZone`, `absent` and `default`.
-use super::definition::{Definition, Position};
-use super::{Checked, Compiler, ErrorReported};
+use super::compiler::{Checked, Compiler, ErrorReported};
+use super::definition::Definition;
+use super::position::Position;
 use crate::ingest::check_value;
 use crate::mapping::reading::{PatternError, check_pattern};
 use crate::mapping::yaml::{Content, Key, Location, Node, list_nodes};

@@ -1,6 +1,6 @@
 //! Checks fields of one object that share a property.
-use super::definition::Position;
-use super::{Checked, Compiler};
+use super::compiler::{Checked, Compiler};
+use super::position::Position;
 use crate::mapping::yaml::Location;
 use crate::mapping::{Detail, Field, FieldKind, Kind, Value};
 use penstock_base::json::Json;

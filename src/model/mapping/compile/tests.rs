@@ -1,5 +1,6 @@
 mod errors;
 
+use super::compiler::MAX_LEVELS;
 use super::*;
 use crate::mapping::{AcceptedForm, ListedValue, Literal, Property, UnixUnit, Value};
 use oxrdf::vocab::xsd;

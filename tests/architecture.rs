@@ -223,8 +223,8 @@ fn only_the_table_knows_the_kinds_of_values() {
     }
     let known = [
         "src/model/derive/value.rs",
-        "src/model/mapping/kind.rs",
         "src/model/mapping/kind/table.rs",
+        "src/model/mapping/value.rs",
     ];
     assert_eq!(
         found,

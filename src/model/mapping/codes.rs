@@ -1,5 +1,5 @@
 //! The codes of a field: what the JSON has in place of the values in the graph (`base` and `values` in a mapping).
-use super::kind::{CODE_SCALAR, TEXT_SCALAR};
+use super::kind::table::{CODE_SCALAR, TEXT_SCALAR};
 use super::{Form, Kind, Scalar, Value};
 use crate::namespace::encode_segment;
 use crate::natural_key::key_text;

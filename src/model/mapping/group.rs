@@ -4,30 +4,11 @@
 //! in the list of the fields of that object, one after the other. The name of each begins with the names of its groups, with
 //! a dot after each: `limits.low`. Only what reads or writes JSON needs to know the groups.
 use super::reading::contains_value;
+use super::shape::FieldGroup;
 use super::{Field, FieldKind, ListedValue, Shape};
 use penstock_base::json::{Json, push_pointer};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// A group around a field.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FieldGroup {
-    /// Where in the name of the field the name of the group ends.
-    end: u16,
-    /// The values that mean no value in place of the group.
-    absent: Arc<[ListedValue]>,
-}
-
-impl FieldGroup {
-    /// Replaces the texts that are IRIs for which `rewrite` returns another one.
-    pub(super) fn rewrite_iris(&mut self, rewrite: &impl Fn(&str) -> Option<String>) {
-        let mut absent = self.absent.to_vec();
-        for listed in &mut absent {
-            listed.rewrite_iri(rewrite);
-        }
-        self.absent = absent.into();
-    }
-}
 
 /// The members of a JSON object: of an object, or of a group in it.
 #[derive(Debug, Clone, Copy)]

@@ -1,58 +1,14 @@
 //! The kinds of values, in one table: the type in a mapping, and everything that another part of the gateway must know of
 //! it.
 //!
-//! A new kind is a variant of [`Literal`], its place in [`KINDS`], and its entry in `table`.
-mod table;
+//! A new kind is a variant of [`Literal`](super::Literal), its place in [`KINDS`](super::KINDS), and its entry in `table`.
+pub(super) mod table;
 
-use super::{FormName, LanguageMap, Shape};
-use oxrdf::vocab::xsd;
-use oxrdf::{LiteralRef, NamedNode, NamedNodeRef};
+use super::FormName;
+use oxrdf::NamedNodeRef;
 use penstock_base::json::{self, Json};
 use penstock_rdf::compare::ValueOrder;
 use std::borrow::Cow;
-use table::{
-    BOOLEAN, DATE, DATE_TIME, DETAILED_STRING, INTEGER, JSON, JSON_SCALAR, LANGUAGE_MAP, NUMBER,
-    OBJECT, RESOURCE, SCALAR, STRING,
-};
-
-/// The type of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    /// An IRI, as a JSON string.
-    Resource,
-    /// A literal.
-    Literal(Literal),
-    /// A nested object, which is linked to its parent.
-    Object(Shape),
-}
-
-/// The type of a literal, and its form in JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub enum Literal {
-    /// `xsd:string`, as a JSON string.
-    #[default]
-    String,
-    /// Any other datatype named with `datatype`, as a JSON string.
-    Typed(NamedNode),
-    /// `rdf:langString` with the tag named with `language` (lower case), as a JSON string.
-    Language(String),
-    /// `xsd:decimal`, or with an exponent `xsd:double`, as a JSON number.
-    Number,
-    /// `xsd:integer`, as a JSON number.
-    Integer,
-    /// `xsd:boolean`, as `true` or `false`.
-    Boolean,
-    /// `xsd:date`, as a JSON string.
-    Date,
-    /// `xsd:dateTime`, as a JSON string.
-    DateTime,
-    /// A string, a number or a boolean, by its type in JSON.
-    Scalar,
-    /// `rdf:JSON`, as any JSON value.
-    Json,
-    /// `rdf:langString`, the texts of a language map: a JSON object whose names are language tags.
-    LanguageMap(LanguageMap),
-}
 
 /// What the values of a kind have in common.
 #[derive(Debug)]
@@ -125,102 +81,6 @@ pub struct Scalar {
     pub tests: &'static [&'static str],
 }
 
-/// What the values of one field have in common besides their kind.
-#[derive(Debug, Clone, Copy)]
-pub enum Detail<'v> {
-    /// Nothing.
-    None,
-    /// The datatype that the field names.
-    Datatype(&'v NamedNode),
-    /// The language that the field names, in lower case.
-    Language(&'v str),
-    /// The shape of the nested objects.
-    Objects(&'v Shape),
-}
-
-/// The values with a type of their own in a mapping, without nested objects.
-pub static KINDS: [Value; 10] = [
-    Value::Literal(Literal::String),
-    Value::Literal(Literal::Number),
-    Value::Literal(Literal::Integer),
-    Value::Literal(Literal::Boolean),
-    Value::Literal(Literal::Date),
-    Value::Literal(Literal::DateTime),
-    Value::Literal(Literal::Scalar),
-    Value::Literal(Literal::Json),
-    Value::Literal(Literal::LanguageMap(LanguageMap::new())),
-    Value::Resource,
-];
-
-/// The type in GraphQL of codes that are strings.
-pub(super) static TEXT_SCALAR: &Scalar = &STRING.graphql;
-/// The type in GraphQL of other codes, which is that of [`Literal::Scalar`].
-pub static CODE_SCALAR: &Scalar = &JSON_SCALAR;
-
-/// The values of an array that does not say more.
-pub(super) static STRINGS: Value = Value::Literal(Literal::String);
-
-/// Returns the type of values that a mapping calls so.
-pub(crate) fn find_kind(name: &str) -> Option<&'static Value> {
-    KINDS.iter().find(|value| value.kind().name == name)
-}
-
-/// Returns the types of values in GraphQL. Some have the same name, and others the same filter.
-pub fn list_scalars() -> impl Iterator<Item = &'static Scalar> {
-    KINDS.iter().map(|value| &value.kind().graphql)
-}
-
-impl Value {
-    /// Returns what all values of the kind have in common.
-    pub fn kind(&self) -> &'static Kind {
-        match self {
-            Self::Resource => &RESOURCE,
-            Self::Literal(literal) => literal.kind(),
-            Self::Object(_) => &OBJECT,
-        }
-    }
-
-    /// Returns what distinguishes the values from others of their kind.
-    pub fn detail(&self) -> Detail<'_> {
-        match self {
-            Self::Literal(Literal::Typed(datatype)) => Detail::Datatype(datatype),
-            Self::Literal(Literal::Language(tag)) => Detail::Language(tag),
-            Self::Object(shape) => Detail::Objects(shape),
-            Self::Resource | Self::Literal(_) => Detail::None,
-        }
-    }
-
-    /// Returns the shape of nested objects; `None` for other values.
-    pub fn shape(&self) -> Option<&Shape> {
-        if let Self::Object(shape) = self { Some(shape) } else { None }
-    }
-
-    /// Returns the language of the texts, if the field names one.
-    pub fn language(&self) -> Option<&str> {
-        if let Self::Literal(literal) = self { literal.language() } else { None }
-    }
-
-    /// Returns the type of the texts of a language map.
-    pub(super) fn of_language_map(map: LanguageMap) -> Self {
-        Self::Literal(Literal::LanguageMap(map))
-    }
-
-    /// Returns the languages of a language map.
-    pub fn language_map(&self) -> Option<&LanguageMap> {
-        if let Self::Literal(Literal::LanguageMap(map)) = self { Some(map) } else { None }
-    }
-
-    /// Returns whether the values are texts in one language or in several.
-    pub(crate) fn has_languages(&self) -> bool {
-        self.language().is_some() || self.language_map().is_some()
-    }
-
-    /// Returns whether the values are strings, of any datatype or language.
-    pub(super) fn is_string(&self) -> bool {
-        self.kind().name == STRING.name
-    }
-}
-
 impl Kind {
     /// Returns whether filters find the values, and objects can be ordered by them.
     pub fn is_searchable(&self) -> bool {
@@ -259,68 +119,6 @@ impl Form {
             Self::Boolean => "true or false",
             Self::Scalar => "a string, a number, true or false",
             Self::Json => "a JSON value",
-        }
-    }
-}
-
-impl Literal {
-    /// Returns the type of strings of a datatype.
-    pub(super) fn of_datatype(datatype: NamedNode) -> Self {
-        if datatype == xsd::STRING { Self::String } else { Self::Typed(datatype) }
-    }
-
-    /// Returns the type of texts in a language.
-    pub(super) fn of_language(tag: &str) -> Self {
-        Self::Language(tag.to_ascii_lowercase())
-    }
-
-    /// Returns what all values of the kind have in common.
-    pub(crate) fn kind(&self) -> &'static Kind {
-        match self {
-            Self::String => &STRING,
-            Self::Typed(_) | Self::Language(_) => &DETAILED_STRING,
-            Self::Number => &NUMBER,
-            Self::Integer => &INTEGER,
-            Self::Boolean => &BOOLEAN,
-            Self::Date => &DATE,
-            Self::DateTime => &DATE_TIME,
-            Self::Scalar => &SCALAR,
-            Self::Json => &JSON,
-            Self::LanguageMap(_) => &LANGUAGE_MAP,
-        }
-    }
-
-    /// Returns the literal of a text that was checked, which is of this datatype unless the field names another one.
-    pub(crate) fn build(&self, text: String, datatype: NamedNodeRef<'_>) -> oxrdf::Literal {
-        match self {
-            Self::String => oxrdf::Literal::new_simple_literal(text),
-            Self::Typed(datatype) => oxrdf::Literal::new_typed_literal(text, datatype.clone()),
-            Self::Language(tag) => {
-                oxrdf::Literal::new_language_tagged_literal_unchecked(text, tag.clone())
-            }
-            _ => oxrdf::Literal::new_typed_literal(text, datatype),
-        }
-    }
-
-    /// Returns the language that the field names, in lower case.
-    pub(crate) fn language(&self) -> Option<&str> {
-        if let Self::Language(tag) = self { Some(tag) } else { None }
-    }
-
-    /// Returns whether a field shows a literal: a language map shows texts in its languages only.
-    pub(crate) fn can_show(&self, literal: LiteralRef<'_>) -> bool {
-        !matches!(self, Self::LanguageMap(_)) || self.has_type_of(literal)
-    }
-
-    /// Returns whether an ingestion writes literals of the same datatype or language.
-    pub(crate) fn has_type_of(&self, literal: LiteralRef<'_>) -> bool {
-        match self {
-            Self::Typed(datatype) => literal.datatype() == datatype.as_ref(),
-            Self::Language(tag) => {
-                literal.language().is_some_and(|language| language.eq_ignore_ascii_case(tag))
-            }
-            Self::LanguageMap(map) => literal.language().is_some_and(|tag| map.accepts(tag)),
-            _ => self.kind().datatypes.contains(&literal.datatype()),
         }
     }
 }

@@ -3,8 +3,8 @@ use super::compiler::{Checked, Compiler, ErrorReported, MAX_LEVELS};
 use super::definition::{Definition, FIELD_KEYS};
 use super::group::{GROUP_AS_ELEMENT, has_type, is_group};
 use super::position::Position;
-use crate::mapping::kind::{STRINGS, find_kind};
 use crate::mapping::path::Path;
+use crate::mapping::value::{STRINGS, find_kind};
 use crate::mapping::yaml::{Content, Location, Node};
 use crate::mapping::{
     Field, FieldKind, KeyDefinition, KeyFields, KeyScope, MEMBER_KEY, Property, Shape, Value,

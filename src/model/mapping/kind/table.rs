@@ -1,5 +1,6 @@
 //! The entry of each kind. One that begins as another differs from it only in what it lists.
-use super::{Form, FormName, Kind, Scalar};
+use super::{Form, Kind, Scalar};
+use crate::mapping::FormName;
 use oxrdf::vocab::{rdf, xsd};
 use oxsdatatypes::{Date, DateTime};
 use penstock_rdf::compare::ValueOrder;
@@ -7,7 +8,7 @@ use penstock_rdf::number::is_numeric;
 use penstock_store::parse_usual_moment;
 use std::borrow::Cow;
 
-pub(super) const STRING: Kind = Kind {
+pub(crate) const STRING: Kind = Kind {
     name: "string",
     keys: &["datatype", "language", "values"],
     accept: &[FormName::Scalar],
@@ -34,9 +35,9 @@ pub(super) const STRING: Kind = Kind {
 };
 
 /// A string whose field names a datatype or a language.
-pub(super) const DETAILED_STRING: Kind = Kind { datatypes: &[], rate_datatype: |_| 0, ..STRING };
+pub(crate) const DETAILED_STRING: Kind = Kind { datatypes: &[], rate_datatype: |_| 0, ..STRING };
 
-pub(super) const NUMBER: Kind = Kind {
+pub(crate) const NUMBER: Kind = Kind {
     name: "number",
     keys: &[],
     accept: &[FormName::Text, FormName::Decimal],
@@ -65,7 +66,7 @@ pub(super) const NUMBER: Kind = Kind {
     text_error: Some("not a number; write digits with a point, such as 12.5"),
 };
 
-pub(super) const INTEGER: Kind = Kind {
+pub(crate) const INTEGER: Kind = Kind {
     name: "integer",
     keys: &["values"],
     accept: &[FormName::Text, FormName::Decimal, FormName::WholeNumber],
@@ -96,7 +97,7 @@ pub(super) const INTEGER: Kind = Kind {
     ..NUMBER
 };
 
-pub(super) const BOOLEAN: Kind = Kind {
+pub(crate) const BOOLEAN: Kind = Kind {
     name: "boolean",
     accept: &[FormName::Booleans],
     form: Form::Boolean,
@@ -121,7 +122,7 @@ const TOKEN: Kind =
 /// The forms of dates and times.
 const TIMES: &[FormName] = &[FormName::Iso, FormName::Unix, FormName::OData, FormName::Pattern];
 
-pub(super) const DATE: Kind = Kind {
+pub(crate) const DATE: Kind = Kind {
     name: "date",
     accept: TIMES,
     json_schema: (&["string"], Some("date")),
@@ -145,7 +146,7 @@ pub(super) const DATE: Kind = Kind {
     ..TOKEN
 };
 
-pub(super) const DATE_TIME: Kind = Kind {
+pub(crate) const DATE_TIME: Kind = Kind {
     name: "dateTime",
     accept: TIMES,
     json_schema: (&["string"], Some("date-time")),
@@ -172,7 +173,7 @@ pub(super) const DATE_TIME: Kind = Kind {
     ..TOKEN
 };
 
-pub(super) const RESOURCE: Kind = Kind {
+pub(crate) const RESOURCE: Kind = Kind {
     name: "resource",
     keys: &["base", "values"],
     json_schema: (&["string"], Some("iri")),
@@ -187,7 +188,7 @@ pub(super) const RESOURCE: Kind = Kind {
     ..TOKEN
 };
 
-pub(super) const OBJECT: Kind = Kind {
+pub(crate) const OBJECT: Kind = Kind {
     name: "object",
     keys: &[],
     json_schema: (&["object"], None),
@@ -197,7 +198,7 @@ pub(super) const OBJECT: Kind = Kind {
 };
 
 /// A value that is kept by its type in JSON.
-pub(super) const SCALAR: Kind = Kind {
+pub(crate) const SCALAR: Kind = Kind {
     name: "scalar",
     form: Form::Scalar,
     json_schema: (&["string", "number", "boolean"], None),
@@ -213,7 +214,7 @@ pub(super) const SCALAR: Kind = Kind {
 };
 
 /// Any JSON value, as one value.
-pub(super) const JSON: Kind = Kind {
+pub(crate) const JSON: Kind = Kind {
     name: "json",
     form: Form::Json,
     json_schema: (&["object", "array", "string", "number", "boolean"], None),
@@ -231,7 +232,7 @@ pub(super) const JSON: Kind = Kind {
 };
 
 /// The texts of a language map, each with its language.
-pub(super) const LANGUAGE_MAP: Kind = Kind {
+pub(crate) const LANGUAGE_MAP: Kind = Kind {
     name: "languageMap",
     keys: &["languages", "elements"],
     accept: &[],
@@ -255,7 +256,7 @@ pub(super) const LANGUAGE_MAP: Kind = Kind {
 };
 
 /// The type of values of any type in GraphQL.
-pub(super) const JSON_SCALAR: Scalar = Scalar {
+pub(crate) const JSON_SCALAR: Scalar = Scalar {
     name: "PenstockJSON",
     about: Some((
         "Any JSON value, with the digits of its numbers and the order of its members.",
@@ -274,6 +275,11 @@ pub(super) const JSON_SCALAR: Scalar = Scalar {
         "exists",
     ],
 };
+
+/// The type in GraphQL of codes that are strings.
+pub(crate) static TEXT_SCALAR: &Scalar = &STRING.graphql;
+/// The type in GraphQL of other codes, which is that of the type `scalar`.
+pub static CODE_SCALAR: &Scalar = &JSON_SCALAR;
 
 fn keep_text(text: &str) -> Cow<'_, str> {
     text.into()

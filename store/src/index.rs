@@ -17,6 +17,7 @@ mod filter;
 mod fuzz;
 mod images;
 mod key;
+mod key_scan;
 mod literal_subjects;
 mod merged;
 mod names;

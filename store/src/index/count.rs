@@ -1,7 +1,8 @@
 //! Counting the triples of a pattern. Quads that differ only in the graph are one triple.
 use super::View;
 use super::key::tree;
-use super::quad_scan::{KeyScan, QuadScan, build_prefix, list_graphs};
+use super::key_scan::{KeyScan, build_prefix};
+use super::quad_scan::{QuadScan, list_graphs};
 use super::term_code::TermCode;
 use crate::Error;
 use crate::varint;

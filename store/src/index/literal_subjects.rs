@@ -1,7 +1,7 @@
 //! The subjects that may have a literal, whatever their predicates, from the index of values.
 use super::View;
 use super::key::{KeyBuffer, damaged_entry, object, tree};
-use super::quad_scan::{KeyScan, build_prefix};
+use super::key_scan::{KeyScan, build_prefix};
 use super::term_code::TermCode;
 use super::value_scan::ValueScan;
 use crate::varint::Input;

@@ -5,7 +5,8 @@
 //! of the predicate or, without a predicate, all quads (of the graph).
 use super::block_source::ReadEntries as _;
 use super::key::{self, Code, KeyBuffer, Row, build_key, damaged_entry, object, tree};
-use super::quad_scan::{CodedRow, KeyScan, QuadScan, Sought};
+use super::key_scan::KeyScan;
+use super::quad_scan::{CodedRow, QuadScan, Sought};
 use super::term_code::TermCode;
 use super::{Index, View, values};
 use crate::frame::QuadNumbers;

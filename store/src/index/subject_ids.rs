@@ -4,7 +4,7 @@
 //! of the graph. A filter by literals that many subjects have is answered in the order of IRIs, as is one without parts.
 use super::block_source::ReadEntries as _;
 use super::key::{Code, KeyBuffer, build_key, tree};
-use super::quad_scan::KeyScan;
+use super::key_scan::KeyScan;
 use super::subjects::CompiledFilter;
 use super::{BlockHint, View};
 use crate::read::collect_first;

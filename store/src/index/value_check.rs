@@ -1,7 +1,8 @@
 //! Comparing the index of values with the quads.
 use super::View;
 use super::key::{Code, damaged_entry, tree};
-use super::quad_scan::{CodedRow, KeyScan, build_prefix};
+use super::key_scan::{KeyScan, build_prefix};
+use super::quad_scan::CodedRow;
 use super::value_cursor::{KeyRange, RangeKeys};
 use super::values::value_key;
 use crate::Error;

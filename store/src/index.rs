@@ -1,5 +1,6 @@
 //! The quad index: the state of the journal as ordered maps. It can be rebuilt at any time by replaying the
-//! journal. New frames and replayed frames take the same code path.
+//! journal.
+mod apply;
 mod block;
 mod block_source;
 mod blocks;
@@ -51,7 +52,6 @@ pub(crate) use checkpoint::{
     FoundIndex, InspectedIndex, LOADING_SEQUENCE, discard_index, find_index, index_exists,
     inspect_index, open_index,
 };
-use dictionary::DatatypeCodes;
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 use names::Names;
@@ -67,9 +67,7 @@ pub(crate) use value_scan::ValueScan;
 use values::{FrozenValues, Values};
 pub(crate) use view::{Health, View};
 
-use crate::frame::Change;
-use crate::steps::WriterSteps;
-use crate::{Error, SnapshotLimits, files};
+use crate::{Error, SnapshotLimits};
 use blocks::Blocks;
 use note::Note;
 use runs::Runs;
@@ -224,66 +222,6 @@ impl Index {
             instance: self.instance,
             sequence: self.sequence(),
         }
-    }
-
-    /// Applies the frame that follows the newest one. After a failure, the index refuses reads.
-    pub(crate) fn apply_frame(
-        &mut self,
-        sequence: u64,
-        change: &Change<'_>,
-        steps: &WriterSteps,
-    ) -> Result<(), Error> {
-        self.check_usable()?;
-        // Set while the parts are applied, so that even a panic does not expose a partly applied commit.
-        self.unusable_cause = Some("a commit was applied only in part".to_owned());
-        match self.apply_change(change, steps) {
-            Ok(()) => {
-                self.note.sequence = sequence;
-                self.unusable_cause = None;
-                Ok(())
-            }
-            Err(error) => {
-                self.record_damage(&error);
-                self.unusable_cause = Some(error.to_string());
-                Err(error)
-            }
-        }
-    }
-
-    fn apply_change(&mut self, change: &Change<'_>, steps: &WriterSteps) -> Result<(), Error> {
-        files::inject_apply_failure(&self.dir)?;
-        let next_long = self.note.next_long;
-        let mut codes = Vec::with_capacity(change.terms.len() + 1);
-        codes.push(Code::from_id(DEFAULT_GRAPH));
-        let mut datatypes = DatatypeCodes::default();
-        for term in &change.terms {
-            codes.push(self.find_or_add_code(*term, &mut datatypes)?);
-            steps.count_step();
-        }
-        // Additions come first. Otherwise a long literal would be deleted between the removal and the
-        // addition of a quad with it.
-        for (quads, added) in [(&change.added, true), (&change.removed, false)] {
-            self.change_quads(&change.terms, &codes, quads, added, steps)?;
-        }
-        if self.note.next_long > next_long {
-            // A base that was read while commits continued may lack the quads that a replayed frame removes.
-            for [_, _, object, _] in &change.removed {
-                if let Some(code) = codes.get(*object as usize) {
-                    self.remove_unused_long(&code.0)?;
-                }
-            }
-        }
-        if let Some(values) = &mut self.values {
-            values.end_frame();
-        }
-        for (collection, key, value) in &change.documents {
-            steps.count_step();
-            match value {
-                Some(value) => self.put_document(collection, key, value)?,
-                None => self.delete_document(collection, key)?,
-            }
-        }
-        Ok(())
     }
 }
 

@@ -9,16 +9,17 @@
 //! 2. The parts are read again with these codes. Their quads and documents are sorted; the last change of each counts. With
 //!    a quad goes the key of its value (`quads.rs`).
 //! 3. The quads, in the order of subjects, give the entries of the other trees, and the keys of values, which are sorted
-//!    too (`trees.rs`). A long literal is written only if a quad still has it.
+//!    too (`entries.rs`). A long literal is written only if a quad still has it.
 //!
 //! While it runs, the mark of a checkpoint is empty, so that an open after a crash discards the index.
+mod entries;
 mod quads;
 mod terms;
 mod trees;
 
 use super::Index;
 use super::checkpoint::{self, open_index};
-use super::engine::{Engine, Writes};
+use super::engine::Engine;
 use super::key::tree;
 use super::note::Note;
 use super::packing::Packer;
@@ -29,7 +30,7 @@ use crate::steps::WriterSteps;
 use crate::{Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
-use trees::{RunBuilder, count_keys};
+use trees::{Builder, RunBuilder, count_keys};
 
 /// The folder of the files that are sorted.
 const SCRATCH_FOLDER: &str = "index.new";
@@ -37,10 +38,6 @@ const SCRATCH_FOLDER: &str = "index.new";
 const MIN_PARTS: u64 = 64;
 /// The free disk space that the files need, as a multiple of the base.
 const SPACE_FACTOR: u64 = 16;
-/// The flag before what a change puts.
-const PUT: u8 = 1;
-/// The flag of a change that removes.
-const REMOVED: u8 = 0;
 
 /// Returns whether an index should be built from this base in sorted order: it is empty, and the base is large.
 pub(crate) fn is_worthwhile(dir: &Path, index: &Index, base: &Base) -> bool {
@@ -106,16 +103,6 @@ pub(crate) fn remove_scratch(dir: &Path) -> Result<(), Error> {
         fs::remove_dir_all(&path).map_err(files::io_error("removing", &path))?;
     }
     Ok(())
-}
-
-struct Builder<'a> {
-    writes: Writes<'a>,
-    packer: Packer,
-    scratch: &'a Path,
-    /// The folder of the index.
-    folder: &'a Path,
-    steps: &'a WriterSteps,
-    note: Note,
 }
 
 impl Builder<'_> {

@@ -1,7 +1,6 @@
 //! The quads and documents of all parts, and what follows from the quads.
 use super::terms::{KeysById, read_codes};
-use super::trees::TreeBuilder;
-use super::{Builder, PUT, REMOVED};
+use super::trees::{Builder, TreeBuilder};
 use crate::Error;
 use crate::frame::Change;
 use crate::index::documents::document_key;
@@ -14,6 +13,11 @@ use crate::term::kind;
 use crate::varint::{self, Input};
 use oxrdf::TermRef;
 use std::collections::BTreeMap;
+
+/// The flag before what a change puts.
+const PUT: u8 = 1;
+/// The flag of a change that removes.
+const REMOVED: u8 = 0;
 
 impl Builder<'_> {
     /// Sorts the changes of quads and documents of all parts. A quad that is put has the key of its value, if it has one.

@@ -1,6 +1,5 @@
 //! The terms of all parts: their ids and codes.
-use super::Builder;
-use super::trees::TreeBuilder;
+use super::trees::{Builder, TreeBuilder};
 use crate::Error;
 use crate::frame::Change;
 use crate::index::dictionary::{inline_code, is_long, literal_fingerprint};

@@ -7,6 +7,7 @@
 //! FORMAT.md, in the folder of this crate, describes the files and the assumptions about the medium.
 
 mod backup;
+mod backup_file;
 mod coded;
 mod compaction;
 mod data_dir;
@@ -46,7 +47,8 @@ mod value;
 mod varint;
 mod verify;
 
-pub use backup::{Backup, BackupFile, NEW_COUNTERS, Restored, SEQUENCE_JUMP};
+pub use backup::Backup;
+pub use backup_file::{BackupFile, SEQUENCE_JUMP, verify_backup};
 pub use coded::{CodeReader, CodedQuads, CodedValues};
 pub use data_dir::is_in_use;
 pub use error::{Corruption, DiskFull, Error, LostCause, UnreadableDocument};
@@ -59,7 +61,7 @@ pub use journal::MAX_ZSTD_WINDOW_LOG;
 pub use options::{Commit, Options, Progress, SnapshotLimits, SnapshotStats, Stats};
 pub use read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue};
 pub use reader::{QuadPosition, Reader};
-pub use restore::{NewStore, NewStorePlan, UnpublishedStore, verify_backup};
+pub use restore::{NEW_COUNTERS, NewStore, NewStorePlan, Restored, UnpublishedStore};
 pub use snapshot::Snapshot;
 pub use steps::Stage;
 pub use store::{ReadStore, Store};

@@ -1,5 +1,5 @@
 //! A new store from a base and frames, in a folder that gets its name only when all of it is synced.
-use crate::backup::{Backup, NEW_COUNTERS, Restored};
+use crate::backup::Backup;
 use crate::data_dir::{DirLock, UNFINISHED_FOLDER, lock_data_dir};
 use crate::frame::CommitCounts;
 use crate::index::LOADING_SEQUENCE;
@@ -19,6 +19,10 @@ const MAX_COUNTER_BYTES: usize = if cfg!(test) { 16 << 10 } else { 128 << 20 };
 /// The memory of a counter but for its name.
 const COUNTER_OVERHEAD_BYTES: usize = 100;
 
+/// The key of a document in each collection of counters: where a counter begins that is not there yet. A counter, or what
+/// it counts, may be newer than the backup, and may have been lost with numbers that were issued.
+pub const NEW_COUNTERS: &[u8] = b"";
+
 /// What a restore knows before it reads anything.
 #[derive(Debug, Clone, Copy)]
 pub struct NewStorePlan {
@@ -28,6 +32,17 @@ pub struct NewStorePlan {
     pub sequence: u64,
     /// How far the sequence of commits and the counters jump ahead.
     pub jump: u64,
+}
+
+/// The result of a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    /// The content of the backup.
+    pub backup: Backup,
+    /// The sequence after which the restored store continues.
+    pub sequence: u64,
+    /// The number of counters that jumped ahead.
+    pub counters: u64,
 }
 
 /// A store that is being restored. If this is dropped, its content is removed, and no open succeeds until a restore does.
@@ -256,13 +271,6 @@ impl UnpublishedStore {
         self.folder.is_kept = true;
         Ok(self.restored)
     }
-}
-
-/// Reads a backup from a stream, as [`ReadStore::write_backup`](crate::ReadStore::write_backup) wrote it, and verifies that
-/// it is complete and undamaged. Errors name it `path`.
-pub fn verify_backup(input: &mut dyn Read, path: &Path) -> Result<Backup, Error> {
-    let (_, end) = journal::read_base_stream(input, path, &mut |_, _| Ok(Ok(())))?;
-    summarize_end(&end, path)
 }
 
 /// Returns what a backup with this end has.

@@ -1,27 +1,8 @@
 //! The frames of the journal as bytes, for a copy of the journal elsewhere; and the frames that stay until they are
 //! copied.
-use crate::frame::MAX_PAYLOAD_BYTES;
-use crate::journal::{self, FRAME_HEADER_LEN};
+use crate::journal;
 use crate::store::StoreInner;
 use crate::{Error, ReadStore};
-use std::io::{self, Read};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The frames that stay in the journal although a base replaces them.
-#[derive(Debug)]
-pub(crate) struct Retained(AtomicU64);
-
-impl Retained {
-    /// Keeps the frames after this sequence, or none.
-    pub(crate) fn new(after: Option<u64>) -> Self {
-        Self(AtomicU64::new(after.unwrap_or(u64::MAX)))
-    }
-
-    /// Returns the sequence after which all frames stay; the greatest number if none does.
-    pub(crate) fn after(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
-    }
-}
 
 impl ReadStore {
     /// Returns the sequence of the newest commit that is synced, and that reopening the store keeps. It waits while a
@@ -91,7 +72,7 @@ impl ReadStore {
     /// removes them then.
     pub fn retain_frames_after(&self, after: Option<u64>) -> Result<(), Error> {
         let inner = self.inner();
-        inner.retained.0.store(after.unwrap_or(u64::MAX), Ordering::Release);
+        inner.retained.keep_after(after);
         let Some(_slot) = inner.slot.try_take() else { return Ok(()) };
         let mut removed = 0;
         let done =
@@ -116,68 +97,11 @@ impl StoreInner {
     }
 }
 
-/// Reads whole frames from a stream, and checks the checksum of each.
-#[derive(Debug)]
-pub struct FrameReader<R> {
-    input: R,
-    max_payload_bytes: u32,
-    offset: u64,
-}
-
-impl<R: Read> FrameReader<R> {
-    /// Reads the frames of commits.
-    pub fn new(input: R) -> Self {
-        Self::with_limit(input, MAX_PAYLOAD_BYTES, 0)
-    }
-
-    /// Reads frames with payloads of at most so many bytes. `offset` is the position of the stream.
-    pub(crate) fn with_limit(input: R, max_payload_bytes: u32, offset: u64) -> Self {
-        Self { input, max_payload_bytes, offset }
-    }
-
-    /// Returns the position of the next frame, in bytes.
-    pub(crate) fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    /// Returns the next frame with its sequence; `None` at the end of the stream.
-    ///
-    /// # Errors
-    /// `ErrorKind::InvalidData` if there is no valid frame; the errors of the stream.
-    pub fn read_frame(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
-        let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
-        let mut frame = Vec::new();
-        self.input.by_ref().take(FRAME_HEADER_LEN as u64).read_to_end(&mut frame)?;
-        let (Some(length), Some(sequence)) =
-            (frame.first_chunk::<4>(), frame.get(8..).and_then(<[u8]>::first_chunk::<8>))
-        else {
-            return if frame.is_empty() {
-                Ok(None)
-            } else {
-                Err(damaged("a frame ends too early"))
-            };
-        };
-        let (length, sequence) = (u32::from_le_bytes(*length), u64::from_le_bytes(*sequence));
-        if length > self.max_payload_bytes {
-            return Err(damaged("a frame is longer than the limit"));
-        }
-        // Memory is allocated only as the bytes arrive, because a damaged length can be any.
-        self.input.by_ref().take(u64::from(length)).read_to_end(&mut frame)?;
-        if frame.len() != FRAME_HEADER_LEN + length as usize {
-            return Err(damaged("a frame ends too early"));
-        }
-        if journal::frame_at(&frame, 0).is_none() {
-            return Err(damaged("the checksum of a frame is wrong"));
-        }
-        self.offset += frame.len() as u64;
-        Ok(Some((sequence, frame)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, Store};
+    use crate::{FrameReader, Options, Store};
+    use std::io;
 
     fn put(store: &Store, number: u64) {
         let change = |change: &mut crate::Transaction<'_>| {

@@ -2,6 +2,7 @@
 mod base;
 mod check;
 mod folder;
+mod frame_reader;
 #[cfg(test)]
 mod fuzz;
 mod pack;
@@ -13,7 +14,8 @@ mod sync;
 
 pub(crate) use base::{Base, NewBase, UnpublishedBase, read_base, read_base_stream};
 pub(crate) use check::{CheckedJournal, check_journal};
-pub(crate) use folder::{first_segment, remove_obsolete, replaced_bytes};
+pub(crate) use folder::{Retained, first_segment, remove_obsolete, replaced_bytes};
+pub use frame_reader::FrameReader;
 pub(crate) use pack::pack_segments;
 pub use packing::MAX_ZSTD_WINDOW_LOG;
 pub(crate) use parts::{BaseEnd, PartWriter};

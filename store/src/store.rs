@@ -1,10 +1,9 @@
 //! The store: commits go to the journal and then to the index; reads come from the index.
 use crate::data_dir::{DirLock, discard_scratch, lock_data_dir, refuse_unfinished_restore};
 use crate::frame::Change;
-use crate::frames::Retained;
 use crate::index;
 use crate::index_lock::{IndexLock, IndexReadGuard, IndexWriteGuard};
-use crate::journal::{Recovery, SyncState, SyncThread, Writer};
+use crate::journal::{Recovery, Retained, SyncState, SyncThread, Writer};
 use crate::maintenance_thread::{Closing, MaintenanceThread};
 use crate::read::collect_first;
 use crate::replay::catch_up;

@@ -1,10 +1,10 @@
 //! A base: the whole state in packed parts, in a file of its own. FORMAT.md describes the bytes.
 use super::folder::{base_name, parse_base_name};
+use super::frame_reader::FrameReader;
 use super::packing::{MAX_PART_BYTES, unpack_part};
 use super::parts::{BaseEnd, END_BYTES, PartWriter};
 use super::segment::{self, ApplyFrame, Found, SegmentReader, StoreId};
 use crate::frame::{self, CommitCounts};
-use crate::frames::FrameReader;
 use crate::{Corruption, Error, Format, files};
 use std::fs::File;
 use std::io::{self, Read, Write};

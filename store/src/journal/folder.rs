@@ -2,6 +2,7 @@
 use crate::{Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Returns the file name of the segment whose first frame has this sequence.
 pub(super) fn segment_name(first: u64) -> String {
@@ -59,6 +60,27 @@ pub(super) fn split_segments_at(mut segments: Segments, from: u64) -> (Segments,
     let kept = segments.partition_point(|(first, _)| *first <= from + 1).saturating_sub(1);
     let others = segments.split_off(kept);
     (segments, others)
+}
+
+/// The frames that stay in the journal although a base replaces them.
+#[derive(Debug)]
+pub(crate) struct Retained(AtomicU64);
+
+impl Retained {
+    /// Keeps the frames after this sequence, or none.
+    pub(crate) fn new(after: Option<u64>) -> Self {
+        Self(AtomicU64::new(after.unwrap_or(u64::MAX)))
+    }
+
+    /// Keeps from now on the frames after this sequence, or none.
+    pub(crate) fn keep_after(&self, after: Option<u64>) {
+        self.0.store(after.unwrap_or(u64::MAX), Ordering::Release);
+    }
+
+    /// Returns the sequence after which all frames stay; the greatest number if none does.
+    pub(crate) fn after(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 /// Removes the files that the newest base replaces, the oldest first, and adds their bytes to `removed`. Segments with

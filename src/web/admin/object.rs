@@ -13,7 +13,6 @@ use header::{Header, ObjectAddress, Tab};
 use history::Written;
 use penstock_auth::Authorized;
 use penstock_http::caller::caller;
-use penstock_http::path::encode_segment;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
@@ -24,7 +23,6 @@ use penstock_service::objects::{
     IriNames, ObjectPart, PartContent, ReferringObject, ReferringObjects, describe_object,
 };
 use salvo::{Depot, Request, handler};
-use std::collections::HashMap;
 
 mod change;
 pub(crate) mod delete;
@@ -34,6 +32,9 @@ mod graph;
 mod header;
 mod history;
 mod inputs;
+mod link;
+
+pub(super) use link::{Cell, find_distinct_label, object_link, object_path};
 
 #[derive(Template)]
 #[template(path = "admin/object.html")]
@@ -90,40 +91,6 @@ struct Reference {
     link: String,
     business_object: String,
     path: String,
-}
-
-/// A value in a table or a list.
-pub(super) struct Cell {
-    pub(super) text: String,
-    /// The address of the object that it names.
-    pub(super) link: Option<String>,
-    /// The whole value, if the text is a short form.
-    pub(super) title: Option<String>,
-    /// The address of the whole value, if the text is only its beginning.
-    pub(super) whole: Option<String>,
-}
-
-impl Cell {
-    /// Shows a text.
-    pub(super) fn for_text(text: String) -> Self {
-        Self { text, link: None, title: None, whole: None }
-    }
-
-    /// Shows an IRI: the label of a stored object, otherwise a short form.
-    pub(super) fn for_iri(
-        iri: &str,
-        labels: &HashMap<String, String>,
-        names: &IriNames,
-        frame: &Frame,
-    ) -> Self {
-        let short = || names.shorten(iri).unwrap_or_else(|| iri.to_owned());
-        let (text, link) = match labels.get(iri) {
-            Some(label) if label == iri => (short(), Some(object_link(frame, iri))),
-            Some(label) => (shorten_text(label), Some(object_link(frame, iri))),
-            None => (short(), None),
-        };
-        Self { title: (text != iri).then(|| iri.to_owned()), text, link, whole: None }
-    }
 }
 
 /// Shows one object.
@@ -188,21 +155,6 @@ pub(crate) async fn show_object(req: &mut Request, depot: &mut Depot) -> PageRes
     };
     let header = Header::new(&gateway, &frame, details.header, &address, tab);
     Ok(PageReply::show(&Page { frame, header, pending, content }))
-}
-
-/// Returns the address of an object's page.
-pub(super) fn object_link(frame: &Frame, uri: &str) -> String {
-    format!("{}{}", frame.prefix, object_path(uri))
-}
-
-/// Returns the path of the page of an object, without the prefix.
-pub(super) fn object_path(uri: &str) -> String {
-    format!("/admin/object?uri={}", encode_segment(uri))
-}
-
-/// Returns the label of an object for a list; `None` if it has none, or if that is its URI.
-pub(super) fn find_distinct_label(labels: &HashMap<String, String>, uri: &str) -> Option<String> {
-    labels.get(uri).filter(|label| *label != uri).map(|label| shorten_text(label))
 }
 
 async fn find_pending(

@@ -1,5 +1,5 @@
 //! What changing and deleting an object have in common: its name, what would change, and the ingestion.
-use super::object_link;
+use super::link::object_link;
 use crate::admin::changes::difference::ChangedObject;
 use crate::admin::form::Form;
 use crate::admin::frame::{Frame, PageReply};

@@ -1,6 +1,6 @@
 //! The fields of an object as a list that folds.
-use super::header::ObjectAddress;
-use super::{Cell, object_link};
+use super::header::{ObjectAddress, Tab};
+use super::link::{Cell, object_link};
 use crate::admin::frame::Frame;
 use crate::admin::words::{self, shorten_text};
 use penstock_http::path::encode_segment;
@@ -91,7 +91,7 @@ impl<'b> ListBuilder<'b> {
         for field in tree.fields.iter().flatten() {
             self.add_field(field, None, window.is_some());
         }
-        let all = self.address.tab(super::Tab::Fields);
+        let all = self.address.tab(Tab::Fields);
         FieldList { items: self.items, only: window.map(|window| (window.field.clone(), all)) }
     }
 
@@ -190,7 +190,7 @@ impl<'b> ListBuilder<'b> {
         match value {
             TreeValue::Literal { text, is_cut: false } => Some(Cell::for_text(text.clone())),
             TreeValue::Literal { text, is_cut: true } => {
-                let whole = Some(self.address.tab(super::Tab::Rdf));
+                let whole = Some(self.address.tab(Tab::Rdf));
                 Some(Cell { whole, ..Cell::for_text(format!("{text}…")) })
             }
             TreeValue::Resource(iri) => {

@@ -1,5 +1,5 @@
 //! What every page about an object shows: where it is, what it is called, what can be done with it, and the tabs.
-use super::object_link;
+use super::link::object_link;
 use crate::admin::frame::Frame;
 use crate::admin::words::shorten_text;
 use penstock_base::Role;

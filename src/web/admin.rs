@@ -6,7 +6,7 @@
 //! the form again with its [`form::FormErrors`], or a part of a page for a script.
 //!
 //! - `frame`: what every page has: the caller, a notice, the response headers; the replies of handlers
-//! - `menu`, `search`: the entries of the menu, and the one search field
+//! - `menu`, `search`: the menu, and the one search field
 //! - `form`: the fields of a form, the check of the page that sent it, and its errors
 //! - `error_page`: the error page, instead of a problem document
 //! - `assets`: scripts and styles, whose addresses change with their content

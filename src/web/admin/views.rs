@@ -1,13 +1,14 @@
 //! `/admin/views`: the saved views that the viewer sees. A link of each leads to the list that it begins.
 use super::form::take_form;
 use super::frame::{Frame, PageReply, PageResult, Section};
+use super::menu::view_path;
 use super::pager::Pager;
 use super::words;
 use askama::Template;
 use penstock_auth::Caller;
 use penstock_http::caller::caller;
 use penstock_http::parameters::page_of;
-use penstock_http::path::{encode_segment, path_parameter};
+use penstock_http::path::path_parameter;
 use penstock_http::query::{Query, UuidCursor};
 use penstock_http::state::gateway;
 use penstock_resources::view::{SavedView, ViewFilter};
@@ -59,11 +60,6 @@ impl Row {
             view,
         }
     }
-}
-
-/// Returns the path of the list that a view begins, without the prefix.
-pub(super) fn view_path(business_object: &str, view: &str) -> String {
-    format!("/admin/objects/{}?view={}", encode_segment(business_object), encode_segment(view))
 }
 
 /// Returns a condition of a view in words.

@@ -2,7 +2,7 @@
 use super::state::{ADDRESS, Pair, State, UNSAVED_NAME, UNSAVED_SHARED, find_value, write_query};
 use crate::admin::form::{Form, take_form};
 use crate::admin::frame::{PageReply, PageResult};
-use crate::admin::views::view_path;
+use crate::admin::menu::view_path;
 use penstock_auth::{Authorized, Caller};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{self, MAX_NESTING};

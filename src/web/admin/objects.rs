@@ -25,7 +25,7 @@ use penstock_http::state::state as app_state;
 use penstock_model::csv::{CsvOptions, CsvWriter};
 use penstock_model::mapping::{Mapping, Property, Shape};
 use penstock_model::resource::Compiled;
-use penstock_model::search::{ObjectCount, SearchField, list_search_fields};
+use penstock_model::search::{SearchField, list_search_fields};
 use penstock_service::objects::{FoundPage, IriNames, ObjectSearch, find_labels, search_objects};
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
@@ -260,7 +260,9 @@ impl Page {
         match found {
             Ok(FoundPage { page, rows: shown, count }) => {
                 let is_searched = !state.conditions.is_empty();
-                total = count.map(|count| describe_total(count, is_searched)).unwrap_or_default();
+                total = count
+                    .map(|count| words::describe_total(count, is_searched))
+                    .unwrap_or_default();
                 for (found, row) in page.found.iter().zip(shown) {
                     rows.push(builder.build_row(found.uri.as_str(), row, id));
                 }
@@ -377,16 +379,4 @@ fn describe_omitted(mapping: &Mapping) -> String {
         names.push(words::format_count(more as u64, "more field", "more fields"));
     }
     names.join(", ")
-}
-
-fn describe_total(count: ObjectCount, is_searched: bool) -> String {
-    let ObjectCount { counted, is_complete } = count;
-    let objects = words::format_count(counted, "object", "objects");
-    match (is_complete, is_searched) {
-        (true, false) => objects,
-        (true, true) if counted == 1 => format!("{objects} matches"),
-        (true, true) => format!("{objects} match"),
-        (false, false) => format!("At least {objects}"),
-        (false, true) => format!("At least {objects} match"),
-    }
 }

@@ -2,6 +2,7 @@
 use jiff::Timestamp;
 use penstock_auth::{Account, Caller, Role};
 use penstock_base::principal::Principal;
+use penstock_model::search::ObjectCount;
 use penstock_service::gateway::Gateway;
 
 /// Returns the display name of an account: its names, or what it signs in with.
@@ -110,6 +111,19 @@ pub(super) fn format_number(number: u64) -> String {
 /// Formats a count with its noun: `1 export`, `2 exports`.
 pub(super) fn format_count(count: u64, one: &str, more: &str) -> String {
     format!("{} {}", format_number(count), if count == 1 { one } else { more })
+}
+
+/// Returns how many objects there are, in words; if they were searched, how many match.
+pub(super) fn describe_total(count: ObjectCount, is_searched: bool) -> String {
+    let ObjectCount { counted, is_complete } = count;
+    let objects = format_count(counted, "object", "objects");
+    match (is_complete, is_searched) {
+        (true, false) => objects,
+        (true, true) if counted == 1 => format!("{objects} matches"),
+        (true, true) => format!("{objects} match"),
+        (false, false) => format!("At least {objects}"),
+        (false, true) => format!("At least {objects} match"),
+    }
 }
 
 /// Formats a size: `734 B`, `1.5 MiB`.

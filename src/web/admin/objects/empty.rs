@@ -1,8 +1,8 @@
 //! What the page says if it has no object: how to send some, or which filter hides them.
-use super::describe_total;
 use super::filters::{Chip, list_chips};
 use super::parts::{PartRequest, explain, skip_if_busy};
 use crate::admin::business_objects::{build_command, build_ingestion_address};
+use crate::admin::words::describe_total;
 use penstock_http::problem::Problem;
 use penstock_service::objects::count_without;
 use std::sync::Arc;

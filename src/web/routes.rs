@@ -115,7 +115,7 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&get,  "/admin/objects/{id}/facets",          User,        admin::objects::parts::show_facets),
         page_route(&get,  "/admin/objects/{id}/suggestions",     User,        admin::objects::parts::suggest_values),
         page_route(&get,  "/admin/objects/{id}/requests",        User,        admin::objects::requests::show_requests),
-        page_route(&post, "/admin/objects/{id}/columns",         User,        admin::objects::columns::change_columns),
+        page_route(&post, "/admin/objects/{id}/columns",         User,        admin::objects::column_form::change_columns),
         page_route(&get,  "/admin/views",                        User,        admin::views::show_views),
         page_route(&post, "/admin/views",                        User,        admin::objects::saved::save_view),
         page_route(&get,  "/admin/views/{id}/delete",            User,        admin::views::confirm_deletion),

@@ -1,21 +1,24 @@
 //! The page "Explore": the objects of a Business Object with filters, charts, facets and a table. Its state is the address.
 //!
-//! - `state`: what the page shows, and its address; `filters`, `columns`, `order`: parts of it
+//! - `state`: what the page shows, and its address; `conditions`, `columns`, `order`: parts of it; `address`: the parameters
+//! - `filters`, `column_form`: the filters and how to add one; how to change the columns
 //! - `table`: the rows; `empty`: what the page says without one
-//! - `parts`: what loads on its own: `bars`, `lines` with their `scale`, `facets`, suggestions
+//! - `parts`: what loads on its own: `bars`, `lines` with their `scale`, `facets`, suggestions; `part_request`: what it is
+//!   about
 //! - `saved`: saved views; `requests`: the same question for programs
 use super::filter_bar::Select;
 use super::frame::{Frame, PageReply, PageResult, Section, read_cookie};
 use super::pager::Pager;
 use super::words;
+use address::{Pair, find_value, read_pairs, write_parameters, write_query};
 use askama::Template;
-use columns::{
-    COLUMNS_COOKIE, TableColumn, find_columns, list_columns, list_default_columns, list_offered,
-};
+use column_form::COLUMNS_COOKIE;
+use columns::{TableColumn, find_columns, list_columns, list_default_columns, list_offered};
 use empty::Empty;
 use filters::{Chip, FilterForm, WrongFilter, list_chips};
 use order::{SortHeader, list_headers};
-use parts::{InlineParts, PartRequest, explain, skip_if_busy};
+use part_request::{PartRequest, explain, skip_if_busy};
+use parts::InlineParts;
 use penstock_auth::Role;
 use penstock_base::error::ErrorClass;
 use penstock_http::caller::caller;
@@ -30,18 +33,22 @@ use penstock_service::objects::{FoundPage, IriNames, ObjectSearch, find_labels, 
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
 use saved::{ShownView, UnsavedView};
-use state::{Pair, State, find_value, read_pairs, write_parameters, write_query};
+use state::State;
 use std::collections::HashMap;
 use std::sync::Arc;
 use table::{Row, TableBuilder, collect_iris};
 
+mod address;
 mod bars;
-pub(crate) mod columns;
+pub(crate) mod column_form;
+mod columns;
+mod conditions;
 mod empty;
 mod facets;
 mod filters;
 mod lines;
 mod order;
+mod part_request;
 pub(crate) mod parts;
 pub(crate) mod requests;
 pub(crate) mod saved;

@@ -1,8 +1,8 @@
 //! The bars above the table: how many objects each period has, otherwise each range of a number, otherwise the most frequent
 //! values of a field.
+use super::conditions::remove_limits;
 use super::facets::{ShownContent, ShownFacet};
-use super::filters::remove_limits;
-use super::parts::{PartRequest, explain};
+use super::part_request::{PartRequest, explain};
 use crate::admin::plot::{Plot, Series};
 use crate::admin::words;
 use askama::Template;

@@ -1,6 +1,6 @@
 //! What the page says if it has no object: how to send some, or which filter hides them.
 use super::filters::{Chip, list_chips};
-use super::parts::{PartRequest, explain, skip_if_busy};
+use super::part_request::{PartRequest, explain, skip_if_busy};
 use crate::admin::business_objects::{build_command, build_ingestion_address};
 use crate::admin::words::describe_total;
 use penstock_http::problem::Problem;

@@ -1,5 +1,5 @@
 //! Facets: the most frequent values of each field, beside the table.
-use super::parts::{PartRequest, explain};
+use super::part_request::{PartRequest, explain};
 use crate::admin::words::{self, name_text, shorten_text};
 use askama::Template;
 use penstock_http::problem::Problem;

@@ -1,7 +1,7 @@
 //! The chart of a number over time: its least, average and greatest value in each period, or its average for each value of a
 //! field.
 use super::bars::format_periods;
-use super::parts::{PartRequest, explain, skip_if_busy};
+use super::part_request::{PartRequest, explain, skip_if_busy};
 use super::scale::{Scale, format_average, parse_number};
 use super::state::State;
 use crate::admin::words::{format_count, name_text};

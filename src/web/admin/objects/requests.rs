@@ -1,7 +1,7 @@
 //! `/admin/objects/{id}/requests`: the requests for the objects that the page shows, to be copied.
+use super::address::{read_pairs, write_query};
 use super::columns::list_default_columns;
-use super::parts::{PartRequest, explain};
-use super::state::{read_pairs, write_query};
+use super::part_request::{PartRequest, explain};
 use super::{ROWS_PER_PAGE, build_api_path};
 use crate::admin::frame::{Frame, PageReply, PageResult, Section};
 use askama::Template;

@@ -1,5 +1,6 @@
 //! A saved view above the page that it begins, and the form that saves what the page shows as a view.
-use super::state::{ADDRESS, Pair, State, UNSAVED_NAME, UNSAVED_SHARED, find_value, write_query};
+use super::address::{ADDRESS, Pair, UNSAVED_NAME, UNSAVED_SHARED, find_value, write_query};
+use super::state::State;
 use crate::admin::form::{Form, take_form};
 use crate::admin::frame::{PageReply, PageResult};
 use crate::admin::menu::view_path;

@@ -1,77 +1,17 @@
 //! What the page of a Business Object shows: its state is the address, as `GET …/objects` takes it, and what is shown of the
 //! objects. A saved view is the beginning of a state, and the address has what differs.
+use super::address::{OFFSET, Pair, find_given, find_value, write_parameters, write_query};
 use super::columns::find_columns;
-use super::filters::{self, Days};
+use super::conditions::{self, Days};
 use penstock_base::error::GatewayError;
 use penstock_base::time_zone::Zone;
-use penstock_http::path::encode_segment;
-use penstock_http::problem::Problem;
-use penstock_http::query::{Query, parse_form};
 use penstock_model::mapping::Shape;
 use penstock_model::search::{Filter, Order, TextFilter, join_parameter};
 use penstock_model::views::list_conditions;
 use penstock_resources::view::{SavedView, ViewChart, ViewFilter};
-use salvo::Request;
 
 /// The name that orders by URI.
 pub(super) const URI: &str = "uri";
-/// The field of a form with the parameters of its page. They are not fields of their own, because browsers replace the line
-/// breaks in these.
-pub(super) const ADDRESS: &str = "address";
-/// The offset of the days that a form narrows the page to.
-const OFFSET: &str = "offset";
-/// What the form that saves a view had, if it was not saved: the name, and whether all see it.
-pub(super) const UNSAVED_NAME: &str = "unsavedName";
-pub(super) const UNSAVED_SHARED: &str = "unsavedShared";
-/// What the name of the parameter of a filter begins with.
-const FILTER_PREFIX: &str = "filter.";
-/// The parameters of a state besides the filters, and whether each may be repeated.
-const PARAMETERS: [(&str, bool); 16] = [
-    (FILTER_PREFIX, true),
-    ("view", false),
-    ("orderBy", false),
-    ("columns", true),
-    ("time", false),
-    ("number", false),
-    ("lines", false),
-    ("show", false),
-    // What forms send.
-    (ADDRESS, false),
-    ("from", false),
-    ("to", false),
-    (OFFSET, false),
-    (UNSAVED_NAME, false),
-    (UNSAVED_SHARED, false),
-    // The order in addresses of earlier versions.
-    ("sort", false),
-    ("cursor", false),
-];
-
-/// A parameter of an address, and its value.
-pub(super) type Pair = (String, String);
-
-/// Reads the parameters of a page or of a part of it.
-///
-/// # Errors
-/// 400 for an unknown or repeated parameter.
-pub(super) fn read_pairs(req: &Request) -> Result<Vec<Pair>, Problem> {
-    let legacy = filters::parameter_names().map(|name| (name, false));
-    let known: Vec<_> = PARAMETERS.into_iter().chain(legacy).collect();
-    let query = Query::read_known(req, &known)?;
-    let mut pairs = parse_form(query.get(ADDRESS).unwrap_or_default().as_bytes())?;
-    let others = query.iter().filter(|(name, _)| *name != ADDRESS);
-    pairs.extend(others.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    Ok(pairs)
-}
-
-/// Returns the first value of a parameter, unless it is empty.
-pub(super) fn find_value<'p>(pairs: &'p [Pair], name: &str) -> Option<&'p str> {
-    find_given(pairs, name).filter(|value| !value.is_empty())
-}
-
-fn find_given<'p>(pairs: &'p [Pair], name: &str) -> Option<&'p str> {
-    pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-}
 
 /// What the page shows.
 #[derive(Debug, Clone)]
@@ -95,7 +35,7 @@ impl State {
     pub(super) fn new(shape: &Shape, view: Option<SavedView>, pairs: &[Pair], zone: &Zone) -> Self {
         let of_view = view.as_ref();
         let mut conditions = of_view.map(|view| view.filters.clone()).unwrap_or_default();
-        conditions.extend(filters::read_conditions(shape, pairs));
+        conditions.extend(conditions::read_conditions(shape, pairs));
         let given = |name: &str| find_given(pairs, name).map(str::to_owned);
         let order = given("orderBy").or_else(|| given("sort"));
         let order = order.or_else(|| of_view?.order_by.clone()).unwrap_or_default();
@@ -132,7 +72,7 @@ impl State {
         {
             let offset = find_value(pairs, OFFSET).unwrap_or_default();
             let days = Days { time: &time, dates, offset };
-            filters::narrow(&mut state.conditions, shape, &days, zone);
+            conditions::narrow(&mut state.conditions, shape, &days, zone);
         }
         state
     }
@@ -224,7 +164,7 @@ impl State {
         write_query(&self.list_pairs(shape))
     }
 
-    /// Returns the parameters of the address with this state, for the field [`ADDRESS`] of a form.
+    /// Returns the parameters of the address with this state, for the field `address` of a form.
     pub(super) fn to_form(&self, shape: &Shape) -> String {
         write_parameters(&self.list_pairs(shape))
     }
@@ -260,23 +200,10 @@ fn list_filter_pairs(conditions: &[ViewFilter], shape: &Shape) -> Vec<Pair> {
     pairs.collect()
 }
 
-/// Returns parameters as a query, with a `?` before it; empty without one.
-pub(super) fn write_query(pairs: &[Pair]) -> String {
-    let query = write_parameters(pairs);
-    if query.is_empty() { query } else { format!("?{query}") }
-}
-
-/// Returns parameters as a text that [`parse_form`] reads.
-pub(super) fn write_parameters(pairs: &[Pair]) -> String {
-    let texts = pairs
-        .iter()
-        .map(|(name, value)| format!("{}={}", encode_segment(name), encode_segment(value)));
-    texts.collect::<Vec<_>>().join("&")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_http::query::parse_form;
     use penstock_model::search::parse_filters;
 
     fn shape() -> Shape {

@@ -9,6 +9,8 @@
     reason = "a failing test ends immediately"
 )]
 
+mod circles;
+
 use penstock_base::collections;
 use penstock_model::mapping::KINDS;
 use penstock_test_support::prelude::*;

@@ -1,15 +1,15 @@
 //! Adds and removes dead letters, always in a commit that has another reason or checks its requester.
-use super::record::OrderEntry;
+use super::read::find_letter;
+use super::record::{BY_INGESTION, BY_ORIGIN, DeadLetter, LETTERS, OrderEntry, TEXTS};
 use super::shares::{
     Eviction, OriginQueue, Share, count_removed, evict_excess, list_origins, read_share,
-    update_share,
+    remove_entry, update_share,
 };
-use super::{BY_INGESTION, BY_ORIGIN, DeadLetter, LETTERS, OrderKey, TEXTS};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::metrics;
 use penstock_resources::problem::Finding;
-use penstock_store::{Error, Format, Transaction};
+use penstock_store::{Format, Transaction};
 use std::collections::HashSet;
 use uuid::Uuid;
 
@@ -92,19 +92,6 @@ pub(crate) fn remove_letter(
     Ok(remove_entry(transaction, key, entry)?)
 }
 
-/// Removes the dead letter with this entry in the order of its origin.
-pub(super) fn remove_entry(
-    transaction: &mut Transaction<'_>,
-    key: OrderKey<'_>,
-    entry: OrderEntry,
-) -> Result<(), Error> {
-    LETTERS.delete(transaction, entry.id)?;
-    TEXTS.delete(transaction, entry.id)?;
-    BY_INGESTION.delete(transaction, (entry.ingestion, entry.id))?;
-    BY_ORIGIN.delete(transaction, key)?;
-    update_share(transaction, key.0, |share| share.remove(entry.bytes))
-}
-
 /// Replaces the errors of a dead letter after a retry that failed, and evicts other dead letters if it is larger now and
 /// does not fit. Returns the number of evicted dead letters.
 pub(crate) fn replace_errors(
@@ -132,7 +119,7 @@ pub(crate) fn replace_errors(
 /// # Errors
 /// The errors of the store.
 pub fn delete_letter(transaction: &mut Transaction<'_>, id: &str) -> Result<bool, GatewayError> {
-    let Some(letter) = super::find_letter(transaction, id)? else { return Ok(false) };
+    let Some(letter) = find_letter(transaction, id)? else { return Ok(false) };
     remove_letter(transaction, &letter)?;
     Ok(true)
 }

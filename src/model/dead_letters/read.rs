@@ -1,6 +1,6 @@
 //! Reads dead letters, in pages.
-use super::shares::{Share, read_removed, read_share};
-use super::{BY_INGESTION, DeadLetter, LETTERS, Origin, TEXTS, Totals};
+use super::record::{BY_INGESTION, DeadLetter, LETTERS, Origin, TEXTS};
+use super::shares::{Share, Totals, read_removed, read_share};
 use penstock_base::error::GatewayError;
 use penstock_store::{Error, Read, ReadStore};
 use uuid::Uuid;

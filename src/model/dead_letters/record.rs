@@ -1,14 +1,32 @@
-//! The stored form of a dead letter.
-use super::OrderKey;
+//! The stored form of a dead letter, and the tables that find it.
 use crate::csv::{CsvFormat, CsvHeader};
 use crate::ingest::Mode;
+use penstock_base::collections;
 use penstock_base::error::GatewayError;
 use penstock_base::store_as_fields;
+use penstock_base::table::{AsJson, Table};
 use penstock_resources::problem::Finding;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use uuid::Uuid;
+
+/// The dead letters, by id.
+pub(super) const LETTERS: Table<Uuid, AsJson<DeadLetter>> = Table::new(collections::DEAD_LETTERS);
+/// The texts as received, by id.
+pub(super) const TEXTS: Table<Uuid, Vec<u8>> = Table::new(collections::DEAD_LETTER_TEXTS);
+/// The ids of each ingestion: its id, and that of the dead letter.
+pub(super) const BY_INGESTION: Table<(Uuid, Uuid), ()> =
+    Table::new(collections::DEAD_LETTERS_BY_INGESTION);
+/// The order of each origin: the sequence of the commit, and the number in the commit.
+pub(super) const BY_ORIGIN: Table<(OriginKey, u64, u32), OrderEntry> =
+    Table::new(collections::DEAD_LETTERS_BY_ORIGIN);
+
+/// The account that sent dead letters, and the text of their origin. No id contains the byte 0.
+pub(super) type OriginKey = (String, String);
+
+/// The key of an entry in the order of an origin.
+pub(super) type OrderKey<'k> = ((&'k str, &'k str), u64, u32);
 
 /// A dead letter without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

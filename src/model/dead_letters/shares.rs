@@ -1,15 +1,19 @@
 //! Fair shares: past the limit, the account that has most bytes loses the oldest dead letter of its API key that has most
 //! bytes, again and again until the others fit. So no account loses one while it has less than its equal share, however
 //! many others and however many keys send. The same holds for the keys of one account.
-use super::change::remove_entry;
-use super::record::OrderEntry;
-use super::{BY_ORIGIN, OriginKey, REMOVED, TOTALS};
+use super::record::{BY_INGESTION, BY_ORIGIN, LETTERS, OrderEntry, OrderKey, OriginKey, TEXTS};
+use penstock_base::collections;
 use penstock_base::store_as_fields;
-use penstock_base::table::Scan;
+use penstock_base::table::{Scan, Table};
 use penstock_store::{Error, Read, Transaction};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use uuid::Uuid;
+
+/// The totals of each origin; without one, of all together.
+const TOTALS: Table<Option<OriginKey>, Share> = Table::new(collections::DEAD_LETTER_TOTALS);
+/// The numbers of evicted and of expired dead letters.
+const REMOVED: Table<(), (u64, u64)> = Table::new(collections::DEAD_LETTERS_REMOVED);
 
 /// The number of entries that are read at a time.
 const ENTRIES_PER_READ: usize = 500;
@@ -87,6 +91,19 @@ pub(super) fn update_share(
         }
     }
     Ok(())
+}
+
+/// Removes the dead letter with this entry in the order of its origin.
+pub(super) fn remove_entry(
+    transaction: &mut Transaction<'_>,
+    key: OrderKey<'_>,
+    entry: OrderEntry,
+) -> Result<(), Error> {
+    LETTERS.delete(transaction, entry.id)?;
+    TEXTS.delete(transaction, entry.id)?;
+    BY_INGESTION.delete(transaction, (entry.ingestion, entry.id))?;
+    BY_ORIGIN.delete(transaction, key)?;
+    update_share(transaction, key.0, |share| share.remove(entry.bytes))
 }
 
 /// Reads the numbers of dead letters that the limits removed: evicted and expired.

@@ -1,3 +1,5 @@
+use super::record::{BY_INGESTION, BY_ORIGIN, LETTERS, TEXTS};
+use super::shares::Share;
 use super::*;
 use crate::ingest::{Answer, Body, Mode, OnError, Request};
 use crate::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
@@ -8,6 +10,7 @@ use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::ErrorClass;
 use penstock_store::{BackupFile, Document, DocumentRange, Error, Options, Read as _, Store};
 use proptest::prelude::*;
+use uuid::Uuid;
 
 fn fixture() -> Fixture {
     let predicate = NamedNode::new_unchecked("http://p/name");

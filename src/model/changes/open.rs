@@ -2,15 +2,21 @@
 //!
 //! The index is small and has no closed changes, so that a page can count what waits for somebody, and find the changes of
 //! an object, without reading all changes.
-use super::read::read_part;
-use super::storage::Part;
-use super::{Change, OPEN};
+use super::read::{Part, read_part};
+use super::record::Change;
 use crate::namespace::moving::list_earlier_iris;
+use penstock_base::collections;
 use penstock_base::error::GatewayError;
+use penstock_base::table::{AsJson, Table};
 use penstock_resources::change::ChangeState;
 use penstock_store::{Read, ReadStore, Transaction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// The open changes, by id.
+pub(super) const OPEN: Table<Uuid, AsJson<OpenChange>> =
+    Table::new(collections::REVIEWED_CHANGES_OPEN);
 
 /// The number of open changes that are read at a time.
 const CHANGES_PER_READ: usize = 200;

@@ -1,180 +1,45 @@
-//! Reads changes.
+//! Reads the parts of a change that have documents of their own.
 use super::compression::decompress;
-use super::difference::DifferenceItem;
-use super::storage::{Part, read_stored};
-use super::{CHANGES, Change, OPEN, PARTS};
-use crate::catalogue;
-use crate::change_feed::Watch;
+use super::record::Change;
 use crate::ingest::MintedIdentifier;
+use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::principal::Principal;
-use penstock_resources::change::ChangeState;
-use penstock_resources::ingestion::Warning;
-use penstock_store::{Read, ReadStore};
+use penstock_base::table::Table;
+use penstock_store::Read;
 use serde::de::DeserializeOwned;
-use std::collections::HashMap;
+use uuid::Uuid;
 
-/// The number of changes that are read at a time.
-const CHANGES_PER_READ: usize = 200;
-/// The bytes of stored changes after which a page ends.
-const MAX_PAGE_BYTES: usize = 4 << 20;
+/// The compressed parts ([`Part`]), by the id of the change, their kind and their number.
+pub(super) const PARTS: Table<(Uuid, u8, u32), Vec<u8>> =
+    Table::new(collections::REVIEWED_CHANGES_PARTS);
 
-/// Which changes a list looks at.
+/// A part of a change that has a document of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Selection {
-    /// Those that were open when they were stored last. Others are not read.
-    Open,
-    /// All.
-    All,
-}
-
-/// What was sent as a change, and what the ingestion warned of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangeContent {
+pub(super) enum Part {
     /// The request as received.
-    pub request: Vec<u8>,
-    /// The warnings.
-    pub warnings: Vec<Warning>,
+    Request,
+    /// The identifiers that were minted.
+    Minted,
+    /// The warnings of the ingestion.
+    Warnings,
+    /// The page of the difference with this number, from 0.
+    Page(u32),
+    /// The hashes of the objects in the difference.
+    Subjects,
 }
 
-/// A page of changes.
-#[derive(Debug, Default)]
-pub struct ListedChanges {
-    /// The changes, newest first.
-    pub changes: Vec<Change>,
-    /// Whether there are more.
-    pub has_more: bool,
-}
-
-/// Returns the change with this id. If its Business Object is not stored any more, it counts as withdrawn.
-///
-/// # Errors
-/// The errors of the store.
-pub fn find_change(read: &dyn Read, id: &str) -> Result<Option<Change>, GatewayError> {
-    let Some(mut change) = read_stored(read, id)? else { return Ok(None) };
-    if is_abandoned(read, &change)? {
-        change.state = ChangeState::Withdrawn;
+impl Part {
+    /// Returns its key.
+    pub(super) fn key(self, id: Uuid) -> (Uuid, u8, u32) {
+        let (kind, number) = match self {
+            Self::Request => (0, 0),
+            Self::Minted => (1, 0),
+            Self::Warnings => (2, 0),
+            Self::Page(number) => (3, number),
+            Self::Subjects => (4, 0),
+        };
+        (id, kind, number)
     }
-    Ok(Some(change))
-}
-
-/// Returns whether a change is open although its Business Object is not stored any more.
-pub(super) fn is_abandoned(read: &dyn Read, change: &Change) -> Result<bool, GatewayError> {
-    Ok(change.state.is_open() && !is_defined(read, &change.business_object)?)
-}
-
-/// Returns whether the Business Object with this id is stored.
-pub(super) fn is_defined(read: &dyn Read, business_object: &str) -> Result<bool, GatewayError> {
-    Ok(catalogue::BUSINESS_OBJECTS.contains(read, business_object)?)
-}
-
-/// Returns the users and groups that approve a change now; none if Admins do.
-///
-/// # Errors
-/// The errors of the store.
-pub fn current_approvers(
-    read: &dyn Read,
-    watch: &Watch,
-    change: &Change,
-) -> Result<Vec<Principal>, GatewayError> {
-    let definitions = watch.current_definitions(read)?;
-    let current = definitions.approvers_of(&change.business_object);
-    Ok(current.unwrap_or(&change.approvers).to_vec())
-}
-
-/// A page of a list of changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChangePage<'a> {
-    /// Which changes the list looks at.
-    pub selection: Selection,
-    /// The id of the last change of the previous page.
-    pub after: Option<&'a str>,
-    /// The maximum number of changes. There are fewer if they are large.
-    pub limit: usize,
-}
-
-/// Lists the changes that `is_wanted` selects, newest first. It gets each change with its current approvers.
-///
-/// # Errors
-/// The errors of the store.
-pub fn list_changes(
-    store: &ReadStore,
-    watch: &Watch,
-    ChangePage { selection, after, limit }: ChangePage<'_>,
-    is_wanted: &mut dyn FnMut(&Change, &[Principal]) -> bool,
-) -> Result<ListedChanges, GatewayError> {
-    let mut found = ListedChanges::default();
-    let ids = match selection {
-        Selection::Open => OPEN.with_values(),
-        Selection::All => CHANGES,
-    };
-    let mut rows = ids.scan().after(after.and_then(|id| id.parse().ok())).reverse();
-    let mut is_stored: HashMap<String, bool> = HashMap::new();
-    let mut page_bytes = 0;
-    loop {
-        let read = store.read();
-        let definitions = watch.current_definitions(&read)?;
-        let page = rows.next_page(&read, CHANGES_PER_READ)?;
-        if page.is_empty() {
-            return Ok(found);
-        }
-        for row in page {
-            let row = match selection {
-                Selection::All => Some(row),
-                Selection::Open => CHANGES.row(&read, row.key()?)?,
-            };
-            let Some(row) = row else { continue };
-            // What cannot be read is logged, and does not hide the others.
-            let Some(mut change) = row.value_or_log() else { continue };
-            if change.state.is_open() {
-                let object = &change.business_object;
-                let is_there = match is_stored.get(object) {
-                    Some(known) => *known,
-                    None => !is_abandoned(&read, &change)?,
-                };
-                is_stored.insert(object.clone(), is_there);
-                if !is_there {
-                    change.state = ChangeState::Withdrawn;
-                }
-            }
-            let approvers = definitions.approvers_of(&change.business_object);
-            if !is_wanted(&change, approvers.unwrap_or(&change.approvers)) {
-                continue;
-            }
-            page_bytes += row.value_bytes().len();
-            if found.changes.len() == limit
-                || page_bytes > MAX_PAGE_BYTES && !found.changes.is_empty()
-            {
-                found.has_more = true;
-                return Ok(found);
-            }
-            found.changes.push(change);
-        }
-    }
-}
-
-/// Returns what was sent as a change.
-///
-/// # Errors
-/// The errors of the store.
-pub fn read_content(read: &dyn Read, change: &Change) -> Result<ChangeContent, GatewayError> {
-    let request = read_part(read, change, Part::Request)?;
-    Ok(ChangeContent { request, warnings: read_json(read, change, Part::Warnings)? })
-}
-
-/// Returns a page of the difference of a change; none past its end.
-///
-/// # Errors
-/// The errors of the store.
-pub fn read_difference(
-    read: &dyn Read,
-    change: &Change,
-    page: u32,
-) -> Result<Vec<DifferenceItem>, GatewayError> {
-    if page >= change.pages {
-        return Ok(Vec::new());
-    }
-    read_json(read, change, Part::Page(page))
 }
 
 /// Returns the identifiers that were minted for a change.
@@ -185,7 +50,8 @@ pub(super) fn read_minted(
     read_json(read, change, Part::Minted)
 }
 
-fn read_json<T: DeserializeOwned>(
+/// Returns a part of a change that is stored as JSON.
+pub(super) fn read_json<T: DeserializeOwned>(
     read: &dyn Read,
     change: &Change,
     part: Part,

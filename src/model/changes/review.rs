@@ -1,12 +1,12 @@
 //! The steps of a change: submitting, approving, rejecting, withdrawing, and computing its difference again.
 //!
 //! Each step is one commit, which checks who takes it, the state, and the version.
-use super::read::{
-    current_approvers, find_change, is_abandoned, is_defined, read_minted, read_part,
-};
-use super::storage::{Part, put_change, read_stored, release_identifiers};
+use super::list::{current_approvers, find_change, is_abandoned, is_defined};
+use super::open::OPEN;
+use super::read::{Part, read_minted, read_part};
+use super::record::{Change, ChangeAction, HistoryEntry};
+use super::storage::{put_change, read_stored, release_identifiers};
 use super::submit::Computed;
-use super::{Change, ChangeAction, HistoryEntry, OPEN};
 use crate::change_feed::{self, Watch};
 use crate::ingest::{
     Applied, Body, BodyForm, Limits, MintedIdentifier, OnError, Replay, Request, ReviewStep,

@@ -1,20 +1,30 @@
-//! The documents of changes, and their limits.
+//! Stores and removes changes, and keeps them within their limits.
 //!
 //! An account has at most a tenth of the limits. Past them, the oldest changes that the account has withdrawn make room for
 //! a new one. Open ones, and those that an approver has decided about, are kept for `service.review.history`.
 use super::open::update_open_changes;
-use super::read::read_minted;
-use super::{CHANGES, CLOSED, Change, PARTS, TOTALS};
+use super::read::{PARTS, read_minted};
+use super::record::Change;
 use crate::ingest::Limits;
 use crate::namespace::{self, moving::list_rebases_since};
+use penstock_base::collections;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::store_as_fields;
-use penstock_base::table::{AsJson, Row, encode};
+use penstock_base::table::{AsJson, Row, Table, encode};
 use penstock_resources::change::ChangeState;
 use penstock_store::{Error, Format, Read, Transaction};
 use std::time::Duration;
 use uuid::Uuid;
+
+/// The changes, by id.
+pub(super) const CHANGES: Table<Uuid, AsJson<Change>> = Table::new(collections::REVIEWED_CHANGES);
+/// The elapsed milliseconds when a change was closed, by account, kind (0 if it was withdrawn, 1 if it was decided),
+/// sequence of the commit, and id.
+const CLOSED: Table<(String, u8, u64, Uuid), u64> =
+    Table::new(collections::REVIEWED_CHANGES_CLOSED);
+/// The totals, by account; those of all together have an empty name.
+const TOTALS: Table<String, ChangeTotals> = Table::new(collections::REVIEWED_CHANGES_TOTALS);
 
 /// The part of the limits that one account may have.
 const SHARE: u64 = 10;
@@ -25,35 +35,6 @@ const WITHDRAWN: u8 = 0;
 const DECIDED: u8 = 1;
 /// How long a client waits before it sends a change again that was refused because of a limit.
 const RETRY_DELAY: Duration = Duration::from_mins(1);
-
-/// A part of a change that has a document of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// The request as received.
-    Request,
-    /// The identifiers that were minted.
-    Minted,
-    /// The warnings of the ingestion.
-    Warnings,
-    /// The page of the difference with this number, from 0.
-    Page(u32),
-    /// The hashes of the objects in the difference.
-    Subjects,
-}
-
-impl Part {
-    /// Returns its key.
-    pub(super) fn key(self, id: Uuid) -> (Uuid, u8, u32) {
-        let (kind, number) = match self {
-            Self::Request => (0, 0),
-            Self::Minted => (1, 0),
-            Self::Warnings => (2, 0),
-            Self::Page(number) => (3, number),
-            Self::Subjects => (4, 0),
-        };
-        (id, kind, number)
-    }
-}
 
 /// The number and bytes of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

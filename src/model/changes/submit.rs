@@ -1,8 +1,9 @@
 //! Stores what an ingestion would do as a change.
 use super::compression::compress;
 use super::difference::{Difference, compute_difference};
-use super::storage::{Part, keep_limits, put_change};
-use super::{Change, ChangeCounts, HistoryEntry, PARTS};
+use super::read::{PARTS, Part};
+use super::record::{Change, ChangeCounts, HistoryEntry};
+use super::storage::{keep_limits, put_change};
 use crate::ingest::{Answer, Applied, Limits, Request, Submission};
 use crate::namespace::MintingState;
 use penstock_base::error::{ErrorClass, GatewayError};

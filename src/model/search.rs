@@ -2,10 +2,10 @@
 //!
 //! `filter` has the conditions on an object, `field_name` finds the field that a name means, `text` reads conditions from
 //! texts, and `matching` evaluates them. `order` and `cursor` have the position of an object in a listing. `clue` asks the
-//! indexes about a filter, of which `values` knows which stored values a field shows how. `narrow` finds candidates, `ordered`
-//! lists objects in the order of the index of values, and `page` puts everything together. `referrers` finds the objects that
-//! refer to an object. `walk` passes all selected objects to a function. `budget` limits how many objects a search may
-//! examine.
+//! indexes about a filter, of which `values` knows which stored values a field shows how. `narrow` finds candidates, and
+//! `page_search` reads those that pass. `ordered` lists objects in the order of the index of values, and `page` puts everything
+//! together. `referrers` finds the objects that refer to an object. `walk` passes all selected objects to a function. `budget`
+//! limits how many objects a search may examine.
 //!
 //! `fields` reads fields of many objects, each once and in the order of the store: for a `summary`, which counts them by
 //! groups, for `facets` and the `distribution` of numbers, and for the `columns` of a table. `extreme` has the least and the
@@ -45,6 +45,7 @@ mod narrow;
 mod order;
 mod ordered;
 mod page;
+mod page_search;
 mod referrers;
 mod sparql;
 mod suggest;

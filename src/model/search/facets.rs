@@ -8,7 +8,7 @@ use super::extreme::Extreme;
 use super::field_name::{find_search_property, list_search_fields};
 use super::fields::{Element, FieldTree, Slots, name_number};
 use super::filter::Filter;
-use super::page::PageSearch;
+use super::page_search::PageSearch;
 use crate::mapping::{Mapping, Shape};
 use crate::resource::Compiled;
 use penstock_base::error::{ErrorClass, GatewayError};

@@ -3,7 +3,7 @@ use super::budget::{SearchBudget, refuse_past_limits};
 use super::field_name::find_field_path;
 use super::filter::{ANY_MEMBER, Filter, find_property, invalid_filter_error};
 use super::matching::{RequiredQuads, TestedObject};
-use super::page::PageSearch;
+use super::page_search::PageSearch;
 use crate::mapping::{MEMBER_KEY, Property, Shape, Value, format_language_tag};
 use crate::resource::Compiled;
 use crate::view::{FieldValues, ShownLiteral, ShownValues};

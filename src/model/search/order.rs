@@ -6,6 +6,7 @@ use penstock_base::error::{self, GatewayError};
 use penstock_base::nearest::find_nearest;
 use penstock_rdf::compare::{SortKey, ValueOrder};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// The number of characters of a text that are compared. If these are equal, the URI decides the order.
 const MAX_KEY_CHARACTERS: usize = 256;
@@ -158,4 +159,38 @@ impl PartialOrd for ListPosition {
 
 fn invalid_order_error(detail: String) -> GatewayError {
     GatewayError::new(error::ErrorClass::Invalid, detail)
+}
+
+/// The first positions after another one.
+pub(super) struct FirstPositions<'p> {
+    after: Option<&'p ListPosition>,
+    limit: usize,
+    found: BTreeSet<ListPosition>,
+}
+
+impl<'p> FirstPositions<'p> {
+    pub(super) fn new(after: Option<&'p ListPosition>, limit: usize) -> Self {
+        Self { after, limit, found: BTreeSet::new() }
+    }
+
+    /// Adds a position, if it is among the first.
+    pub(super) fn add(&mut self, position: ListPosition) {
+        if self.after.is_some_and(|after| position <= *after) {
+            return;
+        }
+        self.found.insert(position);
+        if self.found.len() > self.limit {
+            self.found.pop_last();
+        }
+    }
+
+    /// Returns the last one, if there are as many as wanted.
+    pub(super) fn last(&self) -> Option<&ListPosition> {
+        self.found.last().filter(|_| self.found.len() >= self.limit)
+    }
+
+    /// Returns them in order.
+    pub(super) fn into_vec(self) -> Vec<ListPosition> {
+        self.found.into_iter().collect()
+    }
 }

@@ -4,8 +4,8 @@
 //! field does not show. So each object is read, and gets its position in the listing. No object that is still to come
 //! has an earlier position once the keys are past that of the last one of the page. Objects with the same value are in the
 //! order of their URIs. So if a key has many, they are listed in this order, and only those of the page are read.
-use super::order::{ListPosition, Order};
-use super::page::{FirstPositions, OrderField, PageSearch};
+use super::order::{FirstPositions, ListPosition, Order};
+use super::page_search::{OrderField, PageSearch, RoundedObjects};
 use super::values::{find_ordered_class, list_literals_of, list_unordered_ranges, with_related};
 use crate::members::list_filtered;
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode};
@@ -32,15 +32,6 @@ const MAX_UNORDERED_VALUES: u64 = if cfg!(test) { 10 } else { 1_000 };
 const MAX_READ_WITHOUT_VALUE: usize = if cfg!(test) { 4 } else { 1_000 };
 /// The maximum number of objects that are sorted rather than looked for in the order of the index.
 const MAX_SORTED_OBJECTS: usize = if cfg!(test) { 3 } else { 200 };
-
-/// The objects that have a value with a key, but not exactly this value.
-#[derive(Debug)]
-pub(super) struct RoundedObjects {
-    /// The property, and the key with its class.
-    place: (NamedNode, ValueClass, ValueKey),
-    /// If there are more than [`MAX_VISITED_OBJECTS`], only one more.
-    uris: Vec<NamedNode>,
-}
 
 impl PageSearch<'_> {
     /// Returns the first `limit` objects after a position that pass, in the order of a field. `None` if the index does not

@@ -2,7 +2,7 @@
 use super::budget::{SearchBudget, refuse_past_limits};
 use super::filter::Filter;
 use super::order::{ListPosition, Order};
-use super::page::{OrderField, PageSearch};
+use super::page_search::{OrderField, PageSearch};
 use crate::resource::Compiled;
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;

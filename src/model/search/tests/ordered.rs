@@ -1,7 +1,7 @@
 //! What a listing in the order of a field reads of the index of values.
 use super::values::{fixture_with_quads, fixture_with_unique_values};
 use super::*;
-use crate::search::page::PageSearch;
+use crate::search::page_search::PageSearch;
 use oxrdf::vocab::xsd;
 use oxrdf::{NamedNodeRef, Quad};
 use penstock_store::{

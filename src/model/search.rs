@@ -35,6 +35,7 @@ mod clue;
 mod columns;
 mod cursor;
 mod distribution;
+mod errors;
 mod extreme;
 mod facets;
 mod field_name;

@@ -1,7 +1,8 @@
 //! How the numbers of a field are distributed: how many are in each of some ranges of equal width.
 use super::budget::SearchBudget;
+use super::errors::invalid_search_error;
 use super::fields::{FieldTree, Slots};
-use super::filter::{Filter, invalid_filter_error};
+use super::filter::Filter;
 use crate::resource::Compiled;
 use penstock_base::error::GatewayError;
 use penstock_store::Read;
@@ -68,7 +69,7 @@ pub fn count_distribution(
         }
         if numbers.len() > MAX_VALUES {
             let error = format!("there are more than {MAX_VALUES} values; filter first");
-            return Err(invalid_filter_error(error));
+            return Err(invalid_search_error(error));
         }
         Ok(())
     })?;

@@ -2,7 +2,8 @@
 //!
 //! The name of a field may have dots, and so may the names of the members of a map. The longest name that is one of a field
 //! wins.
-use super::filter::{ANY_MEMBER, unknown_field_error};
+use super::errors::unknown_field_error;
+use super::filter::ANY_MEMBER;
 use crate::csv::split_member;
 use crate::mapping::{MEMBER_KEY, Property, Shape, format_language_tag};
 use penstock_base::error::GatewayError;

@@ -1,7 +1,8 @@
 //! The fields that are read of many objects, for a summary or a table: a tree of the objects that they are in.
 use super::budget::{SearchBudget, refuse_past_limits};
+use super::errors::invalid_search_error;
 use super::field_name::find_field_path;
-use super::filter::{ANY_MEMBER, Filter, find_property, invalid_filter_error};
+use super::filter::{ANY_MEMBER, Filter, find_property};
 use super::matching::{RequiredQuads, TestedObject};
 use super::page_search::PageSearch;
 use crate::mapping::{MEMBER_KEY, Property, Shape, Value, format_language_tag};
@@ -64,7 +65,7 @@ impl Slots {
         let kind = property.value.kind();
         if !kind.is_searchable() {
             let kind = kind.name;
-            return Err(invalid_filter_error(format!(
+            return Err(invalid_search_error(format!(
                 "the field {name:?} is of the type {kind}, whose values cannot be summarized"
             )));
         }
@@ -106,7 +107,7 @@ fn follow_names<'s>(
     };
     let mut properties = shape.iter_properties();
     let Some((index, _, property)) = properties.find(|(_, field, _)| field.name == **name) else {
-        return Err(invalid_filter_error(format!("there is no field {name:?}")));
+        return Err(invalid_search_error(format!("there is no field {name:?}")));
     };
     follow_property((index, property), name, rest, steps)
 }
@@ -120,7 +121,7 @@ fn follow_property<'s>(
     if let Some((shape, map)) = property.map() {
         let Some((member, rest)) = names.split_first() else {
             let error = format!("the field {name:?} is a map; name a member of it, or `*` for all");
-            return Err(invalid_filter_error(error));
+            return Err(invalid_search_error(error));
         };
         if *member == MEMBER_KEY {
             steps.push(Step { field, member: None });

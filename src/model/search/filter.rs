@@ -1,7 +1,7 @@
 //! Filters: conditions that an object must fulfil.
+use super::errors::{invalid_search_error, unknown_field_error};
 use crate::mapping::{Form, MEMBER_KEY, MapMember, Property, Shape, Value};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::nearest::find_nearest;
 use penstock_rdf::compare::ValueOrder;
 
 /// The name in the path of a filter that matches any member of a map.
@@ -212,7 +212,7 @@ impl Filter {
                 let kind = property.value.kind();
                 if !kind.is_searchable() {
                     let kind = kind.name;
-                    return Err(invalid_filter_error(format!(
+                    return Err(invalid_search_error(format!(
                         "the field {name} is of the type {kind}, whose values cannot be searched"
                     )));
                 }
@@ -220,7 +220,7 @@ impl Filter {
                     && let Some(other) =
                         wanted.iter().find(|text| !matches!(text.as_str(), "true" | "false"))
                 {
-                    return Err(invalid_filter_error(format!(
+                    return Err(invalid_search_error(format!(
                         "{other:?} is neither true nor false, but the field {name} needs one"
                     )));
                 }
@@ -230,14 +230,14 @@ impl Filter {
                 let (name, property) = find_property(shape, *field)?;
                 if property.value.language_map().is_none() {
                     let error = format!("the field {name} is not a language map");
-                    return Err(invalid_filter_error(error));
+                    return Err(invalid_search_error(error));
                 }
                 test.check_values(name, property.order())
             }
             Self::Nested { field, filter } => match find_property(shape, *field)? {
                 (_, Property { value: Value::Object(nested), .. }) => filter.check_shape(nested),
                 (name, _) => {
-                    Err(invalid_filter_error(format!("the field {name} does not hold objects")))
+                    Err(invalid_search_error(format!("the field {name} does not hold objects")))
                 }
             },
         }
@@ -284,7 +284,7 @@ impl ValueTest {
             _ => order,
         };
         if let Some(wanted) = limit.filter(|_| order == ValueOrder::Text) {
-            return Err(invalid_filter_error(format!(
+            return Err(invalid_search_error(format!(
                 "the field {name} holds neither numbers nor dates, so it cannot be compared with {wanted:?}"
             )));
         }
@@ -300,7 +300,7 @@ impl ValueTest {
                 } else {
                     ""
                 };
-                return Err(invalid_filter_error(format!(
+                return Err(invalid_search_error(format!(
                     "{text:?} is {}, but the field {name} needs one{hint}",
                     order.describe_mismatch()
                 )));
@@ -317,20 +317,8 @@ pub(super) fn find_property(
 ) -> Result<(&str, &Property), GatewayError> {
     let Some(field) = shape.fields.get(field) else {
         let error = "the filter belongs to another Business Object";
-        return Err(invalid_filter_error(error.to_owned()));
+        return Err(invalid_search_error(error.to_owned()));
     };
-    let is_uri = || invalid_filter_error(format!("the field {} is the object's URI", field.name));
+    let is_uri = || invalid_search_error(format!("the field {} is the object's URI", field.name));
     Ok((&field.name, field.property().ok_or_else(is_uri)?))
-}
-
-pub(super) fn unknown_field_error(name: &str, known: &[&str]) -> GatewayError {
-    let hint = match find_nearest(name, known.iter().copied()) {
-        Some(near) => format!("; did you mean `{near}`?"),
-        None => String::new(),
-    };
-    invalid_filter_error(format!("there is no field `{name}`{hint}"))
-}
-
-pub(super) fn invalid_filter_error(detail: String) -> GatewayError {
-    GatewayError::new(ErrorClass::Invalid, detail)
 }

@@ -1,8 +1,9 @@
 //! The position of an object in a listing.
+use super::errors::invalid_search_error;
 use super::filter::find_property;
 use crate::mapping::{FieldKind, Shape};
 use crate::view::ShownValues;
-use penstock_base::error::{self, GatewayError};
+use penstock_base::error::GatewayError;
 use penstock_base::nearest::find_nearest;
 use penstock_rdf::compare::{SortKey, ValueOrder};
 use std::cmp::Ordering;
@@ -49,7 +50,7 @@ impl Order {
                 Some(near) => format!("; did you mean `{near}`?"),
                 None => String::new(),
             };
-            return Err(invalid_order_error(format!(
+            return Err(invalid_search_error(format!(
                 "there is no field `{name}` to order by{hint}"
             )));
         }
@@ -63,7 +64,7 @@ impl Order {
         let Some(field) = self.field else { return Ok(None) };
         let (name, property) = find_property(shape, field)?;
         if !property.is_orderable() {
-            return Err(invalid_order_error(format!(
+            return Err(invalid_search_error(format!(
                 "objects cannot be ordered by {name}, because it holds arrays or objects"
             )));
         }
@@ -155,10 +156,6 @@ impl PartialOrd for ListPosition {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
-}
-
-fn invalid_order_error(detail: String) -> GatewayError {
-    GatewayError::new(error::ErrorClass::Invalid, detail)
 }
 
 /// The first positions after another one.

@@ -20,15 +20,17 @@ mod total;
 pub use axis::{AxisPeriod, TimeAxis, find_begin_of_day};
 
 use super::budget::SearchBudget;
+use super::errors::invalid_search_error;
 use super::fields::{Element, FieldTree, Instance, Slots};
 use super::filter::Filter;
 use crate::mapping::Shape;
 use crate::resource::{Compiled, parse_zone};
-use group::{GroupField, order_rows};
+use group::GroupField;
 use measure::{Cell, Measure};
-use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::error::GatewayError;
 use penstock_base::time_zone::Zone;
 use penstock_store::Read;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -99,14 +101,14 @@ impl SummaryPlan {
         let SummaryRequest { groups, measures, timezone } = request;
         if groups.len() > MAX_GROUP_FIELDS {
             let count = groups.len();
-            return Err(invalid_summary_error(format!(
+            return Err(invalid_search_error(format!(
                 "there are {count} groups; a summary has at most {MAX_GROUP_FIELDS}"
             )));
         }
         let zone = timezone.as_ref().or(business_object.object.definition.timezone.as_ref());
         let zone = zone.map_or(Ok(Zone::UTC), |name| parse_zone(name));
         let zone = zone.map_err(|error| {
-            invalid_summary_error(format!("the time zone of the summary: {}", error.cause))
+            invalid_search_error(format!("the time zone of the summary: {}", error.cause))
         })?;
         let shape = &business_object.mapping.root;
         let mut slots = Slots::default();
@@ -134,7 +136,7 @@ impl SummaryPlan {
                 continue;
             }
             if measures.len() == MAX_MEASURES {
-                return Err(invalid_summary_error(format!(
+                return Err(invalid_search_error(format!(
                     "a summary has at most {MAX_MEASURES} measures"
                 )));
             }
@@ -273,7 +275,7 @@ impl<'p> Groups<'p> {
                     }
                     bytes += key.len() + text.len();
                     if more.len() == MAX_COMBINATIONS || bytes > MAX_GROUP_BYTES {
-                        return Err(invalid_summary_error(format!(
+                        return Err(invalid_search_error(format!(
                             "the object {uri} has more than {MAX_COMBINATIONS} combinations of values in the fields of \
                              the groups, or too long ones; group by one of them"
                         )));
@@ -292,7 +294,7 @@ impl<'p> Groups<'p> {
         if self.bytes <= MAX_GROUP_BYTES {
             return Ok(());
         }
-        Err(invalid_summary_error(format!(
+        Err(invalid_search_error(format!(
             "there are more than {} groups, which is too many for one summary; group by a field with fewer values, by a \
              longer period, or filter",
             self.by_key.len()
@@ -324,6 +326,20 @@ impl<'p> Groups<'p> {
     }
 }
 
+/// Orders rows: those of times by time, then the largest first, then by value.
+fn order_rows(rows: &mut [SummaryRow], groups: &[GroupField]) {
+    rows.sort_by_cached_key(|row| {
+        let keys = |is_time: bool| -> Vec<_> {
+            let fields = groups.iter().zip(&row.group);
+            fields
+                .filter(|(group, _)| group.has_times() == is_time)
+                .map(|(group, json)| group.sort_key(json))
+                .collect()
+        };
+        (keys(true), Reverse(row.count), keys(false), row.group.clone())
+    });
+}
+
 /// Returns the group of this key, and how many bytes it takes if it is a new one.
 fn enter<'g>(
     by_key: &'g mut HashMap<String, Group>,
@@ -338,8 +354,4 @@ fn enter<'g>(
             (place.insert(Group { count: 0, cells }), bytes)
         }
     }
-}
-
-fn invalid_summary_error(detail: String) -> GatewayError {
-    GatewayError::new(ErrorClass::Invalid, detail)
 }

@@ -4,8 +4,9 @@
 //! 1. If all of it names a field, it is that field.
 //! 2. Otherwise the last part is a test, if there is a test of this name.
 //! 3. Otherwise it ends with the name of a member of a map, or with a language.
+use super::errors::invalid_search_error;
 use super::field_name::{NamedField, find_field, find_named, no_field_error};
-use super::filter::{Filter, ValueTest, invalid_filter_error};
+use super::filter::{Filter, ValueTest};
 use crate::mapping::{Property, Shape, Value};
 use penstock_base::error::{Finding, GatewayError};
 use penstock_base::nearest::find_nearest;
@@ -120,7 +121,7 @@ fn combine_conditions(shape: &Shape, all: Vec<Filter>) -> Result<Option<Filter>,
     if all.len() <= MAX_CONDITIONS {
         return Ok(Filter::all_of(shape, all));
     }
-    Err(invalid_filter_error(format!(
+    Err(invalid_search_error(format!(
         "there are {} filters, and a search has at most {MAX_CONDITIONS}; send the values of one field with `in`",
         all.len()
     )))
@@ -165,7 +166,7 @@ fn unknown_test_error(test: &str) -> GatewayError {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("use one of {}", TESTS.join(", ")),
     };
-    invalid_filter_error(format!("there is no test `{test}`; {hint}"))
+    invalid_search_error(format!("there is no test `{test}`; {hint}"))
 }
 
 /// Returns the names of the tests that a field takes; those of the URI without one.
@@ -188,11 +189,11 @@ impl NamedField<'_> {
             return Ok(());
         }
         Err(match known.as_slice() {
-            [] => invalid_filter_error("the values of the field cannot be searched".to_owned()),
+            [] => invalid_search_error("the values of the field cannot be searched".to_owned()),
             _ if !TESTS.contains(&test) => unknown_test_error(test),
             known => {
                 let known = known.join(", ");
-                invalid_filter_error(format!("the field has no test `{test}`, but {known}"))
+                invalid_search_error(format!("the field has no test `{test}`, but {known}"))
             }
         })
     }
@@ -216,7 +217,7 @@ impl NamedField<'_> {
                     Ok(negate_below(filter, self.depth))
                 }
                 ("exists", other) => {
-                    Err(invalid_filter_error(format!("{other:?} is neither true nor false")))
+                    Err(invalid_search_error(format!("{other:?} is neither true nor false")))
                 }
                 _ => match ValueTest::with_text(test, owned(value)) {
                     Some(test) => self.build_filter(shape, test),

@@ -1,15 +1,14 @@
-//! The fields by which objects are grouped, and the order of the groups.
+//! The fields by which objects are grouped.
 use super::axis::has_offset;
 use super::period::Period;
-use super::{SummaryRow, invalid_summary_error};
 use crate::mapping::Shape;
+use crate::search::errors::invalid_search_error;
 use crate::search::field_name::{find_field_path, find_search_property};
 use crate::search::fields::{FoundValue, Instance, Slots, name_number};
 use penstock_base::error::GatewayError;
 use penstock_base::json::{self, Json};
 use penstock_base::time_zone::Zone;
 use penstock_rdf::compare::{SortKey, ValueOrder};
-use std::cmp::Reverse;
 
 /// Returns the error of a text that is a field of dates or times, and something that is no unit; `None` for another text.
 fn unknown_unit_error(shape: &Shape, text: &str) -> Option<GatewayError> {
@@ -21,7 +20,7 @@ fn unknown_unit_error(shape: &Shape, text: &str) -> Option<GatewayError> {
     let names: Vec<&str> = units.map(|(name, _)| *name).collect();
     (!names.is_empty()).then(|| {
         let names = names.join(", ");
-        invalid_summary_error(format!(
+        invalid_search_error(format!(
             "the field {field:?} has no unit {unit:?}; the units are {names}"
         ))
     })
@@ -55,7 +54,7 @@ impl GroupField {
         let (slot, order) = slots.add(shape, field)?;
         if !order.is_time() || order == ValueOrder::Date && period.is_within_day() {
             let what = if order.is_time() { "has only dates" } else { "has no dates or times" };
-            return Err(invalid_summary_error(format!(
+            return Err(invalid_search_error(format!(
                 "the field {field:?} {what}, so there is no group {text:?}"
             )));
         }
@@ -81,12 +80,13 @@ impl GroupField {
             && values.iter().filter_map(|one| one.value).any(|value| has_offset(&value.text))
     }
 
-    fn has_times(&self) -> bool {
+    /// Returns whether the groups are those of dates or times.
+    pub(super) fn has_times(&self) -> bool {
         self.order.is_time()
     }
 
     /// Returns the place of a group by the JSON that names it. `null` comes last.
-    fn sort_key(&self, json: &str) -> (bool, Option<SortKey>) {
+    pub(super) fn sort_key(&self, json: &str) -> (bool, Option<SortKey>) {
         let key = match (json::parse(json.as_bytes(), 1), self.period) {
             (Ok(Json::String(name)), Some(period)) => Some(period.sort_key(&name)),
             (Ok(Json::String(text)), None) => Some(self.order.sort_key(&text)),
@@ -95,18 +95,4 @@ impl GroupField {
         };
         (key.is_none(), key)
     }
-}
-
-/// Orders rows: those of times by time, then the largest first, then by value.
-pub(super) fn order_rows(rows: &mut [SummaryRow], groups: &[GroupField]) {
-    rows.sort_by_cached_key(|row| {
-        let keys = |is_time: bool| -> Vec<_> {
-            let fields = groups.iter().zip(&row.group);
-            fields
-                .filter(|(group, _)| group.has_times() == is_time)
-                .map(|(group, json)| group.sort_key(json))
-                .collect()
-        };
-        (keys(true), Reverse(row.count), keys(false), row.group.clone())
-    });
 }

@@ -1,7 +1,7 @@
 //! Measures: the smallest, the greatest, the average or the sum of the values of a field.
-use super::invalid_summary_error;
 use super::total::{MAX_DIGITS, Total};
 use crate::mapping::Shape;
+use crate::search::errors::invalid_search_error;
 use crate::search::extreme::Extreme;
 use crate::search::fields::{FoundValue, Slots};
 use penstock_base::error::GatewayError;
@@ -83,7 +83,7 @@ impl Measure {
             Some((function, field))
         });
         let Some((function, field)) = function else {
-            return Err(invalid_summary_error(format!(
+            return Err(invalid_search_error(format!(
                 "there is no measure {name:?}; measures are count, and min, max, avg or sum with a field, such as \
                  max(flow)"
             )));
@@ -97,7 +97,7 @@ impl Measure {
             }
             _ => return Ok(Self { name: name.to_owned(), function, slot, order }),
         };
-        Err(invalid_summary_error(format!(
+        Err(invalid_search_error(format!(
             "the measure {name:?} needs {needed}, and the field {field:?} has none"
         )))
     }
@@ -111,7 +111,7 @@ impl Measure {
         }
         let too_long = || {
             let begin: String = text.chars().take(40).collect();
-            invalid_summary_error(format!(
+            invalid_search_error(format!(
                 "{} has a value with more than {MAX_DIGITS} digits, which begins with {begin}; filter it out",
                 self.name
             ))

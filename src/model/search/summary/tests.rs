@@ -3,6 +3,7 @@ use super::*;
 use crate::ingest::Mode;
 use crate::search::ValueTest;
 use crate::testing::Fixture;
+use penstock_base::error::ErrorClass;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -79,6 +79,7 @@ mod value_limit;
 mod violations;
 mod write;
 mod write_history;
+mod written_objects;
 
 pub use answer::Answer;
 pub(crate) use change::{Applied, apply_whole_request};
@@ -106,5 +107,5 @@ pub use review::{AuditHook, AuditedStep, Replay, ReviewStep, Submission};
 pub use run::{BegunIngestion, begin_ingestion, ingest};
 pub(crate) use run::{check_versions, outdated_error};
 pub use value_limit::check_value_count;
-pub(crate) use write_history::WrittenObjects;
 pub use write_history::{WriteHistory, find_write_history};
+pub(crate) use written_objects::WrittenObjects;

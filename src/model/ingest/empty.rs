@@ -1,6 +1,6 @@
 //! Empties a Business Object that is deleted with its objects, as DELETEs that no client sent.
 use super::change::{RemovedObjects, remove_objects};
-use super::write_history::WrittenObjects;
+use super::written_objects::WrittenObjects;
 use super::{Answer, Mode, Request, record};
 use crate::change_feed::{self, WatchedDefinitions};
 use crate::members::{list_members, satisfies_any};

@@ -1,6 +1,6 @@
 //! Retention: removes expired objects, as a DELETE that no client sent.
 use super::change::remove_objects;
-use super::write_history::WrittenObjects;
+use super::written_objects::WrittenObjects;
 use super::{Answer, Limits, Mode, Request, record};
 use crate::{catalogue, change_feed};
 use oxrdf::NamedNode;

@@ -1,7 +1,7 @@
 //! The records of ingestions: what was ingested, who sent it, and the counts. A record is part of the ingestion's
 //! commit. It is stored as it is shown.
 use super::bounded::{BoundedLog, MAX_REMOVALS};
-use super::write_history::WrittenObjects;
+use super::written_objects::WrittenObjects;
 use super::{Answer, Request};
 use crate::change_feed::Watch;
 use crate::list::changed_objects;

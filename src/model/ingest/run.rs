@@ -7,7 +7,7 @@ use super::partial::apply_valid_objects;
 use super::places::DocumentPlaces;
 use super::rejections::Rejections;
 use super::review::find_submission;
-use super::write_history::WrittenObjects;
+use super::written_objects::WrittenObjects;
 use super::{
     Answer, AuditHook, AuditedStep, Limits, Mode, OnError, Request, Submission, record, retry,
     value_limit,

@@ -1,21 +1,17 @@
 //! Documents around the objects (`form=document`). They become a body of objects, each with what it takes from around it.
 //! The ingestion continues with that body, so dead letters and changes under review need no document.
 
+mod finder;
 mod walk;
 
 use super::places::DocumentPlaces;
 use super::value_limit::{check_value_count, count_values, too_many_values_error};
 use super::{BatchedMessage, Body, Limits, MessageBatch, Mode, Request};
-use crate::csv::TextField;
-use crate::mapping::{DocumentForm, Field, FieldKind, Mapping, Outer, Step};
-use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::json::{self, Json};
+use crate::mapping::Mapping;
+use finder::ObjectFinder;
+use penstock_base::error::GatewayError;
+use penstock_base::json;
 use penstock_resources::ingestion::BodyForm;
-use std::rc::Rc;
-use walk::Walk;
-
-/// The form of documents of a mapping without `items`: each is an object.
-static OBJECT: DocumentForm = DocumentForm { items: Vec::new(), outer: Vec::new() };
 
 /// The objects of documents as a body.
 #[derive(Debug)]
@@ -131,85 +127,7 @@ pub fn measure_document(
     Ok((text.len() as u64, count_values(text, limits.values)))
 }
 
-/// A field that can take a value from around its object.
-struct OuterField<'m> {
-    field: &'m Field,
-    outer: &'m Outer,
-    /// The field as one that takes a text, if it takes the name of a member.
-    text: Option<TextField<'m>>,
-}
-
-impl<'m> OuterField<'m> {
-    /// Returns the fields that take values in this mode. DELETE takes only what identifies an object.
-    fn list(mapping: &'m Mapping, form: &'m DocumentForm, mode: Mode) -> Rc<[Self]> {
-        let key = mapping.root.key_fields().map_or(&[][..], |key| &key.indexes);
-        let fields = form.outer.iter().filter_map(|(index, outer)| {
-            let field = mapping.root.fields.get(*index)?;
-            let is_taken =
-                mode != Mode::Delete || field.kind == FieldKind::Id || key.contains(index);
-            let text = match outer {
-                Outer::Star(_) => TextField::find(mapping, &field.name).ok(),
-                Outer::Nearest(_) | Outer::At(_) => None,
-            };
-            is_taken.then_some(Self { field, outer, text })
-        });
-        fields.collect()
-    }
-}
-
-/// Writes the objects of documents.
-struct ObjectFinder<'m> {
-    mapping: &'m Mapping,
-    items: &'m [Step],
-    fields: Rc<[OuterField<'m>]>,
-    limits: &'m Limits,
-    max_objects: usize,
-    /// What follows each object.
-    separator: u8,
-    text: Vec<u8>,
-    line_numbers: Vec<u64>,
-    places: DocumentPlaces,
-    /// The line of the document in a stream.
-    line: Option<u64>,
-    /// The bytes of the document, or of all in a chunk, and of what objects took from around them.
-    taken_bytes: u64,
-}
-
-impl<'m> ObjectFinder<'m> {
-    fn new(mapping: &'m Mapping, mode: Mode, limits: &'m Limits) -> Self {
-        let form = mapping.document.as_deref().unwrap_or(&OBJECT);
-        let fields = OuterField::list(mapping, form, mode);
-        let pointers = fields.iter().map(|one| one.field.pointer_in("")).collect();
-        Self {
-            mapping,
-            items: &form.items,
-            fields,
-            limits,
-            max_objects: limits.objects,
-            separator: b',',
-            text: Vec::new(),
-            line_numbers: Vec::new(),
-            places: DocumentPlaces::new(pointers),
-            line: None,
-            taken_bytes: 0,
-        }
-    }
-
-    /// Returns the levels that the objects can have more than their documents: those of `{"data": […]}`, and those of the
-    /// groups of a field that takes a value.
-    fn count_added_levels(&self) -> usize {
-        let groups = self.fields.iter().map(|one| one.field.path().count()).max();
-        2 + groups.unwrap_or_default()
-    }
-
-    /// Ends a list of objects.
-    fn close(&mut self, end: &[u8]) {
-        if self.text.last() == Some(&self.separator) {
-            self.text.pop();
-        }
-        self.text.extend_from_slice(end);
-    }
-
+impl ObjectFinder<'_> {
     /// Adds the objects of the document in each line. A line that cannot be read stays as it is, and is one object.
     fn add_lines(&mut self, text: &[u8], line_numbers: &[u64]) -> Result<(), GatewayError> {
         let mut numbers = line_numbers.iter();
@@ -269,82 +187,5 @@ impl<'m> ObjectFinder<'m> {
             message
         };
         batch.messages.iter().map(add).collect()
-    }
-
-    /// Adds the objects of a body: of one document, or of a list of them.
-    fn add_body(&mut self, json: &Json) -> Result<(), GatewayError> {
-        let is_list = self.items.first() != Some(&Step::Each);
-        match json {
-            Json::Array(documents) if is_list && !documents.is_empty() => {
-                for (index, document) in documents.iter().enumerate() {
-                    self.add_document(document, format!("/{index}"))?;
-                }
-                Ok(())
-            }
-            // An empty list has no objects.
-            Json::Array(_) if is_list => {
-                self.warn_of_no_objects("");
-                Ok(())
-            }
-            document => self.add_document(document, String::new()),
-        }
-    }
-
-    fn add_document(&mut self, document: &Json, pointer: String) -> Result<(), GatewayError> {
-        let objects = self.places.len();
-        let items = self.items;
-        let root = pointer.clone();
-        Walk::new(self, document, pointer).visit(items, document)?;
-        if self.places.len() == objects {
-            self.warn_of_no_objects(&root);
-        }
-        Ok(())
-    }
-
-    fn warn_of_no_objects(&mut self, pointer: &str) {
-        let message = format!(
-            "{}the document has no objects where `items` of the mapping says; nothing of it is stored",
-            self.describe_line()
-        );
-        self.places.empty.push(pointer, message);
-    }
-
-    /// Returns the line of the document before a message about it; empty outside a stream.
-    fn describe_line(&self) -> String {
-        self.line.map_or_else(String::new, |line| format!("line {line}: "))
-    }
-
-    fn name_line(&self, mut error: GatewayError) -> GatewayError {
-        error.detail.insert_str(0, &self.describe_line());
-        error
-    }
-
-    fn count_taken(&mut self, field: &Field, bytes: usize) -> Result<(), GatewayError> {
-        self.taken_bytes += (field.name.len() + bytes) as u64;
-        if self.taken_bytes <= self.limits.body_bytes {
-            return Ok(());
-        }
-        Err(self.name_line(GatewayError::new(
-            ErrorClass::TooLarge,
-            format!(
-                "the documents and what their objects take from around them have more than {} bytes together \
-                 (service.limits.body); each object takes its own copy, so send fewer objects at once",
-                self.limits.body_bytes
-            ),
-        )))
-    }
-
-    fn check_count(&self, pointer: &str) -> Result<(), GatewayError> {
-        if self.places.len() < self.max_objects {
-            return Ok(());
-        }
-        Err(GatewayError::with_findings(
-            ErrorClass::TooLarge,
-            format!(
-                "the document holds more than {} objects (service.limits.objects); split it",
-                self.limits.objects
-            ),
-            vec![Finding::at_pointer(pointer, "the first object over the limit")],
-        ))
     }
 }

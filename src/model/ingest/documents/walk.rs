@@ -1,5 +1,5 @@
 //! Walks from a document to its objects, and collects what they take from around them.
-use super::{ObjectFinder, OuterField};
+use super::finder::{ObjectFinder, OuterField};
 use crate::ingest::places::ObjectPlace;
 use crate::mapping::{Field, FieldKind, Mapping, Outer, Step, find_inner};
 use penstock_base::error::GatewayError;
@@ -10,6 +10,38 @@ use std::sync::Arc;
 
 /// The maximum length of a JSON Pointer in a document. Each object has one, and a name can be as long as the body.
 const MAX_POINTER_BYTES: usize = 256;
+
+impl ObjectFinder<'_> {
+    /// Adds the objects of a body: of one document, or of a list of them.
+    pub(super) fn add_body(&mut self, json: &Json) -> Result<(), GatewayError> {
+        let is_list = self.items.first() != Some(&Step::Each);
+        match json {
+            Json::Array(documents) if is_list && !documents.is_empty() => {
+                for (index, document) in documents.iter().enumerate() {
+                    self.add_document(document, format!("/{index}"))?;
+                }
+                Ok(())
+            }
+            // An empty list has no objects.
+            Json::Array(_) if is_list => {
+                self.warn_of_no_objects("");
+                Ok(())
+            }
+            document => self.add_document(document, String::new()),
+        }
+    }
+
+    fn add_document(&mut self, document: &Json, pointer: String) -> Result<(), GatewayError> {
+        let objects = self.places.len();
+        let items = self.items;
+        let root = pointer.clone();
+        Walk::new(self, document, pointer).visit(items, document)?;
+        if self.places.len() == objects {
+            self.warn_of_no_objects(&root);
+        }
+        Ok(())
+    }
+}
 
 /// A value around an object.
 #[derive(Debug, Clone)]

@@ -2,7 +2,8 @@
 //!
 //! `run` handles one request, and `change` what happens inside its transaction. `convert` checks each object against
 //! its shape and creates a `node`. `resolve` finds its URI. `write` (ADD, UPDATE, REPLACE, MERGE) or `delete` changes the
-//! graph. `orphans` removes what nothing refers to any more. `record` and `idempotency` are part of the same commit.
+//! graph, and `request_writer` keeps what one object needs of those before it. `orphans` removes what nothing refers to any
+//! more. `record` and `idempotency` are part of the same commit.
 //!
 //! An ingestion that needs an approval becomes a change (`review`, `crate::changes`): what it would do is computed here and
 //! stored, and nothing of it reaches the graph.
@@ -67,6 +68,7 @@ mod rejections;
 mod repeats;
 mod request;
 mod request_uris;
+mod request_writer;
 mod resolve;
 mod retry;
 mod review;

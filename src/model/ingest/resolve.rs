@@ -2,7 +2,7 @@
 use super::Mode;
 use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenObject, GivenValue};
-use super::write::{ObjectName, RequestWriter};
+use super::request_writer::{ObjectName, RequestWriter};
 use crate::mapping::{Field, KeyScope, Property, Shape};
 use crate::natural_key::{self, KeyMatch};
 use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};

@@ -4,9 +4,9 @@
 //! an object once, and later only those that it needs. A language map needs all of its texts each time, so the number of quads
 //! that are read again is limited.
 use super::stored::is_value;
-use super::{ObjectName, RequestWriter};
 use crate::ingest::Mode;
 use crate::ingest::node::{GivenField, GivenObject};
+use crate::ingest::request_writer::{ObjectName, RequestWriter};
 use crate::mapping::Property;
 use crate::view::find_owning_field;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad};

@@ -1,6 +1,7 @@
 //! Writes maps: their members are objects that their parent's key identifies.
-use super::{RequestWriter, WriteTarget};
+use super::WriteTarget;
 use crate::ingest::node::{GivenField, GivenValue, Partial};
+use crate::ingest::request_writer::RequestWriter;
 use crate::mapping::{Property, Shape};
 use crate::view::{find_owning_field, read_members};
 use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};

@@ -1,10 +1,11 @@
 //! Writes ordered arrays. Each is one value, a list.
+use super::WriteTarget;
 use super::stored::{is_same_json, is_value};
-use super::{ObjectName, RequestWriter, WriteTarget};
 use crate::ingest::Mode;
 use crate::ingest::codes::find_unlisted;
 use crate::ingest::node::{GivenObject, GivenValue};
 use crate::ingest::repeats::Mention;
+use crate::ingest::request_writer::{ObjectName, RequestWriter};
 use crate::list::{
     ElementUris, List, ListNode, ListPlace, remove_quads, remove_unlinked, write_list,
 };

@@ -5,8 +5,8 @@
 //! graph, and `request_writer` keeps what one object needs of those before it. `orphans` removes what nothing refers to any
 //! more. `record` and `idempotency` are part of the same commit.
 //!
-//! An ingestion that needs an approval becomes a change (`review`, `crate::changes`): what it would do is computed here and
-//! stored, and nothing of it reaches the graph.
+//! An ingestion that needs an approval becomes a change (`submission`, `crate::changes`): what it would do is computed here
+//! and stored, and nothing of it reaches the graph.
 //!
 //! A batch of messages of a source (`messages`) is one ingestion with `onError=skip`.
 //!
@@ -63,6 +63,7 @@ mod orphans;
 mod partial;
 mod places;
 mod preview;
+mod read_object;
 mod record;
 mod rejections;
 mod repeats;
@@ -75,6 +76,7 @@ mod review;
 mod run;
 mod shared_keys;
 mod shown_term;
+mod submission;
 #[cfg(test)]
 mod tests;
 mod value_limit;
@@ -96,7 +98,7 @@ pub(crate) use idempotency::{ANSWERS, rewrite_stored_answer};
 pub use identifiers::MintedIdentifier;
 pub(crate) use literal::MAX_JSON_BYTES;
 pub use locked_fields::{LockReason, LockedFields, find_locked_fields};
-pub use messages::{BatchedMessage, MAX_TOPIC_COPIES_BYTES, MessageBatch, count_message_values};
+pub use messages::{BatchedMessage, MAX_TOPIC_COPIES_BYTES, MessageBatch};
 pub use mode::{parse_mode, parse_on_error};
 pub use penstock_config::Limits;
 pub use penstock_resources::ingestion::{BodyForm, Mode, OnError};
@@ -108,6 +110,6 @@ pub use retry::missing_letter_error;
 pub use review::{AuditHook, AuditedStep, Replay, ReviewStep, Submission};
 pub use run::{BegunIngestion, begin_ingestion, ingest};
 pub(crate) use run::{check_versions, outdated_error};
-pub use value_limit::check_value_count;
+pub use value_limit::{check_value_count, count_values};
 pub use write_history::{WriteHistory, find_write_history};
 pub(crate) use written_objects::WrittenObjects;

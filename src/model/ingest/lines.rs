@@ -1,5 +1,5 @@
 //! Streams: NDJSON with one object per line, and CSV with one per record.
-use super::objects::{ReadObject, with_line_offset};
+use super::read_object::{ReadObject, with_line_offset};
 use crate::csv::{Columns, CsvFormat, RecordScanner, count_blank_bytes, record_error, trim_record};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json};

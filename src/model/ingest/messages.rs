@@ -4,8 +4,7 @@
 //! A message has one object, an array of objects, or `{"data": [...]}`; or it is a document (`documents`). A message that
 //! cannot be read is rejected as a whole.
 use super::Limits;
-use super::objects::ReadObject;
-use super::value_limit::count_values;
+use super::read_object::ReadObject;
 use crate::csv::TextField;
 use crate::dead_letters::MessageForm;
 use crate::mapping::Mapping;
@@ -45,11 +44,6 @@ pub struct BatchedMessage {
     /// The internal error because of which it is given up. Its objects are rejected although they may be valid, each for
     /// itself, so that each can be retried.
     pub internal_error: Option<GatewayError>,
-}
-
-/// Returns the number of JSON values of a payload, at most `limit` + 1.
-pub fn count_message_values(payload: &[u8], limit: usize) -> usize {
-    count_values(payload, limit)
 }
 
 impl MessageBatch<'_> {

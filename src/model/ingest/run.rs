@@ -6,7 +6,7 @@ use super::idempotency::IdempotencyKey;
 use super::partial::apply_valid_objects;
 use super::places::DocumentPlaces;
 use super::rejections::Rejections;
-use super::review::find_submission;
+use super::submission::find_submission;
 use super::written_objects::WrittenObjects;
 use super::{
     Answer, AuditHook, AuditedStep, Limits, Mode, OnError, Request, Submission, record, retry,

@@ -65,7 +65,7 @@ pub(super) fn too_many_values_error(limit: usize) -> GatewayError {
 }
 
 /// Counts the values of well-formed JSON texts, and stops after `limit` + 1. Text that is not JSON is refused later.
-pub(super) fn count_values(text: &[u8], limit: usize) -> usize {
+pub fn count_values(text: &[u8], limit: usize) -> usize {
     // Each value except the outermost follows a bracket or a comma, with or without a name.
     let (mut values, mut before, mut in_string, mut escaped) = (0, b'\n', false, false);
     for &byte in text {

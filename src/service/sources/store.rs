@@ -10,7 +10,7 @@ use penstock_base::topic::Template;
 use penstock_config::Source;
 use penstock_model::ingest::{
     Answer, BatchedMessage, Body, BodyForm, MAX_TOPIC_COPIES_BYTES, MessageBatch, Mode, OnError,
-    count_message_values, measure_document, parse_mode,
+    count_values, measure_document, parse_mode,
 };
 use penstock_model::messages::Message;
 use penstock_model::resource::Compiled;
@@ -306,7 +306,7 @@ impl Storing<'_> {
         };
         let limits = &self.gateway.settings.limits;
         let mut bytes = message.payload.len() as u64;
-        let mut values = count_message_values(&message.payload, limits.values);
+        let mut values = count_values(&message.payload, limits.values);
         let too_large = |detail| GatewayError::new(ErrorClass::TooLarge, detail);
         let (fields, mut error) = match templates.fill(message) {
             Ok(fields) => (fields, None),

@@ -1,6 +1,8 @@
 //! Reads the body of an ingestion, `{"data": [...]}`, with only one object in memory at a time.
+use super::pointer::push_pointer;
 use super::reader::{self, TextCursor, ValueReader};
-use super::{Json, decode_utf8, push_pointer};
+use super::text::decode_utf8;
+use super::value::Json;
 use crate::error::{ErrorClass, Finding, GatewayError};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::HashSet;

@@ -1,5 +1,6 @@
 //! Reads the members of an object strictly into typed fields.
-use super::{Json, push_pointer};
+use super::pointer::push_pointer;
+use super::value::Json;
 use crate::error::Finding;
 use crate::nearest::find_nearest;
 

@@ -5,7 +5,8 @@
 //! as an array or object, according to the text, never as "any value". So `serde_json` never returns a number or raw
 //! text as a map with its private key (`$serde_json::private::Number`), and such a name in a client's object is an
 //! ordinary name.
-use super::{Json, MAX_NESTING, malformed_error};
+use super::text::malformed_error;
+use super::value::Json;
 use crate::error::GatewayError;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -13,6 +14,9 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+
+/// The deepest nesting that can be configured. A thread's stack of 2 MiB suffices for it, even without optimization.
+pub const MAX_NESTING: usize = 1000;
 
 /// What to do with what follows the end of a value.
 const REMOVE: &str = "remove it";

@@ -3,7 +3,8 @@
 //! `serde_json` returns the elements of an array as raw text, which needs no memory of its own. The kept elements are
 //! parsed afterwards, each from its place in the whole text, so that errors have the right line and column.
 use super::reader::{TextCursor, read_text};
-use super::{Json, decode_utf8};
+use super::text::decode_utf8;
+use super::value::Json;
 use crate::error::{ErrorClass, GatewayError, Place};
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::error::Place;
+use crate::error::{ErrorClass, Finding, Place};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 

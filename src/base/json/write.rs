@@ -1,5 +1,5 @@
 //! Writes JSON.
-use super::Json;
+use super::value::Json;
 use std::fmt::{self, Write};
 
 /// The maximum indentation in columns, so that a deeply nested value does not become many times longer.

@@ -1,5 +1,4 @@
 //! The gauges: current values that are read at each scrape, in contrast to counters.
-use super::metrics::Labels;
 use crate::memory;
 use jiff::Timestamp;
 use penstock_resources::export::Target;
@@ -12,8 +11,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
+
+/// The names and values of the labels of a sample.
+pub(super) type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 
 /// The state at a scrape, which the HTTP layer collects.
 #[derive(Debug, Clone, Default)]

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use super::counts::Counts;
 pub use super::counts::{PeriodCounts, RecentCounts};
-use super::gauges;
+use super::gauges::{self, Labels};
 pub use super::gauges::{Gauges, StatusPart, ValidationGauges};
 use super::levels::LevelHistory;
 pub use super::levels::{Levels, RecentLevels};
@@ -48,9 +48,6 @@ const NO_EXPIRY: i64 = i64::MAX;
 
 /// The methods with a label of their own. Clients can send any other word.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-
-/// The names and values of the labels of a sample.
-pub(super) type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 
 static METRICS: LazyLock<Metrics> = LazyLock::new(|| Metrics::new().with_samples_of_alerts());
 

@@ -1,5 +1,6 @@
 //! Describes errors of the parser, which names the place and what it expected there.
-use super::{PADDING, Token, Tokens, find_place};
+use super::prepare::PADDING;
+use super::tokens::{Token, Tokens, find_place};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
 use spargebra::SparqlSyntaxError;

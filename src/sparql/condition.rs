@@ -1,12 +1,12 @@
 //! What the object of a triple pattern has to meet, see [`crate::prefilter`].
-use crate::dataset::ValueSource;
+use crate::dataset::value_source::ValueSource;
 use crate::internal_term::InternalTerm;
 use crate::ranges::ValueSet;
 use crate::value::Value;
 use oxsdatatypes::{Decimal, Double};
 use penstock_store::TermCode;
 use spareval::ExpressionTerm;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -57,6 +57,25 @@ impl Condition {
             Self::IsIn(_) => false,
             Self::IsWithin(bound) => bound.excludes(read_value),
         }
+    }
+}
+
+/// What the objects of a pattern have to meet.
+pub(crate) struct Conditions {
+    pub(crate) tests: Vec<Condition>,
+    /// The property of the pattern, unless its predicate is a variable.
+    pub(crate) property: Option<InternalTerm>,
+    /// The graph that is read, and what the index of values reads of the property if that takes less than reading all.
+    pub(crate) source: OnceCell<(Option<TermCode>, Option<Rc<ValueSource>>)>,
+}
+
+impl Conditions {
+    /// Returns the only object that meets them, if they name it.
+    pub(crate) fn find_object(&self) -> Option<&InternalTerm> {
+        self.tests.iter().find_map(|condition| match condition {
+            Condition::Is(object) => Some(object),
+            _ => None,
+        })
     }
 }
 

@@ -1,32 +1,14 @@
 //! The conditions that the objects of patterns have to meet, see [`crate::prefilter`].
-use super::value_scan::{Segment, ValueScan};
-use super::{Dataset, StoredQuads, ValueSource};
-use crate::condition::Condition;
+use super::Dataset;
+use super::value_scan::ValueScan;
+use super::value_source::{Segment, ValueSource};
+use crate::condition::{Condition, Conditions};
 use crate::internal_term::{InternalTerm, name_conditions, to_conditions};
 use oxrdf::NamedNode;
 use penstock_store::TermCode;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::rc::Rc;
-
-/// What the objects of a pattern have to meet.
-pub(super) struct Conditions {
-    tests: Vec<Condition>,
-    /// The property of the pattern, unless its predicate is a variable.
-    pub(super) property: Option<InternalTerm>,
-    /// The graph that is read, and what the index of values reads of the property if that takes less than reading all.
-    source: OnceCell<(Option<TermCode>, Option<Rc<ValueSource>>)>,
-}
-
-impl Conditions {
-    /// Returns the only object that meets them, if they name it.
-    pub(super) fn find_object(&self) -> Option<&InternalTerm> {
-        self.tests.iter().find_map(|condition| match condition {
-            Condition::Is(object) => Some(object),
-            _ => None,
-        })
-    }
-}
 
 impl<'s> Dataset<'s> {
     /// Adds a condition for a pattern with this property, or with a variable. Returns the name that takes its place, or that
@@ -86,7 +68,7 @@ impl<'s> Dataset<'s> {
         &self,
         conditions: &Conditions,
         graph: Option<&InternalTerm>,
-    ) -> Option<StoredQuads<'s>> {
+    ) -> Option<ValueScan<'s>> {
         let Some(InternalTerm::Stored(property)) = &conditions.property else { return None };
         let graph = match graph {
             None => None,
@@ -106,8 +88,7 @@ impl<'s> Dataset<'s> {
             });
             (source.clone().filter(|_| *of == graph)?, None)
         };
-        let scan = ValueScan::new(self.codes, property.clone(), graph, source, bound);
-        Some(StoredQuads::ByValue(Box::new(scan)))
+        Some(ValueScan::new(self.codes, property.clone(), graph, source, bound))
     }
 
     /// Returns what the index of values reads of a property for conditions, if that takes less than reading all.

@@ -1,44 +1,20 @@
-//! What is known of the quads of a pattern before they are read, from the statistics of the index.
+//! Estimates the quads of a pattern before they are read, from the statistics of the index.
+use super::estimates::{FAR_LOOKUP, Statistics, to_float};
 use super::{Dataset, unwrap};
 use crate::internal_term::InternalTerm;
 use crate::ranges::ValueSet;
 use oxrdf::{NamedNode, Term};
 use penstock_store::TermCode;
 use spareval::QueryableDataset as _;
-use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
-/// What a lookup takes that reads another block of the index, in rows.
-pub(crate) const FAR_LOOKUP: f64 = 4.0;
 /// The rows of a pattern that are read to estimate how often a subject or an object repeats.
 const SAMPLED_ROWS: usize = 128;
 
 /// The maximum mean distance of subjects that are near each other. A block of the index has the quads of several subjects,
 /// and the objects that they name take places between them.
 const MEAN_NEAR_DISTANCE: u64 = 8;
-
-/// What is known of the quads that match a pattern of constants.
-pub(crate) struct Statistics {
-    pub(crate) rows: f64,
-    /// The mean number of rows of one subject.
-    pub(crate) rows_per_subject: f64,
-    /// The mean number of rows of one object.
-    pub(crate) rows_per_object: f64,
-    /// Whether one row after the other has the next subject or one near it, so that looking up all subjects reads each
-    /// block of the index once.
-    pub(crate) is_by_subject: bool,
-}
-
-/// What was estimated for a request. Each estimate reads many blocks, and several patterns, and the reading of a pattern after
-/// its planning, need the same one.
-#[derive(Default)]
-pub(super) struct Estimates {
-    /// By subject, predicate and object.
-    patterns: RefCell<HashMap<[Option<InternalTerm>; 3], Rc<Statistics>>>,
-    /// The number of quads of a property, in one graph or in all.
-    properties: RefCell<HashMap<(TermCode, Option<TermCode>), f64>>,
-}
 
 impl Dataset<'_> {
     /// Estimates the quads that have these terms as subject, predicate and object.
@@ -178,9 +154,4 @@ impl Dataset<'_> {
             }
         }
     }
-}
-
-/// Converts a count.
-pub(crate) fn to_float(count: impl TryInto<u32>) -> f64 {
-    f64::from(count.try_into().unwrap_or(u32::MAX))
 }

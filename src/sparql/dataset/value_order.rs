@@ -2,8 +2,10 @@
 //!
 //! The index has the values of a class in one order, which is that of SPARQL for most classes, and the classes follow each
 //! other as they do in SPARQL. All values of the other classes are read.
-use super::value_scan::{MIN_BATCH_ENTRIES, Segment, ValueSource};
-use super::{Dataset, FAR_LOOKUP, to_float, unwrap};
+use super::estimates::{FAR_LOOKUP, to_float};
+use super::value_scan::MIN_BATCH_ENTRIES;
+use super::value_source::{Segment, ValueSource, is_in_order};
+use super::{Dataset, unwrap};
 use crate::condition::Bound;
 use crate::internal_term::InternalTerm;
 use crate::ranges::ValueSet;
@@ -17,12 +19,6 @@ const MAX_NAMES: usize = 64;
 const MAX_PART: f64 = 0.0625;
 /// The number of entries that may always be read.
 const MIN_ENTRIES: usize = 256;
-
-/// Returns whether the index has the values of a class in the order of SPARQL. There, texts are in the order of their
-/// languages first, and other literals in that of their datatypes.
-pub(super) fn is_in_order(class: ValueClass) -> bool {
-    !matches!(class, ValueClass::LanguageText | ValueClass::Other)
-}
 
 impl Dataset<'_> {
     /// Prepares to read a property in the order of a bound, in one graph or in all: all of its objects, or those of a set.

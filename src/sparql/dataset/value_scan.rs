@@ -7,14 +7,13 @@
 //! With a [`Bound`], batches grow from a small one. An object that comes after all rows that are kept ends the reading, if
 //! all those after it in the index come after it in the order of SPARQL too ([`is_in_order`]). If that takes long, the rest of
 //! the property's quads is read without the index of values.
-use super::value_order::is_in_order;
+use super::value_source::{Segment, ValueSource, is_in_order};
 use crate::condition::Bound;
 use crate::form::to_expression_term;
 use crate::value::Value;
 use oxrdf::Term;
 use penstock_store::{
     CodeReader, CodedQuad, CodedQuads, CodedValues, Error, TermCode, ValueClass, ValueKey,
-    ValueRange,
 };
 use std::iter::Peekable;
 use std::rc::Rc;
@@ -24,30 +23,6 @@ use std::vec::IntoIter;
 const MAX_BATCH_ENTRIES: usize = 4_096;
 /// The minimum number of entries of the first batch in an order.
 pub(super) const MIN_BATCH_ENTRIES: usize = 64;
-
-/// What is read of a property, one segment after the other. Each class of literals has at most one segment.
-pub(crate) struct ValueSource {
-    pub(super) segments: Vec<Segment>,
-    /// The number of entries after which the rest is read without the index of values.
-    pub(super) max_entries: usize,
-}
-
-/// A part of the objects of a property.
-pub(super) enum Segment {
-    /// IRIs and blank nodes.
-    Names,
-    /// Literals.
-    Values(ValueRange),
-}
-
-impl Segment {
-    fn has(&self, class: Option<ValueClass>) -> bool {
-        match self {
-            Self::Names => class.is_none(),
-            Self::Values(range) => class == Some(range.class()),
-        }
-    }
-}
 
 /// The subject and the value of an entry.
 struct Entry {

@@ -6,29 +6,25 @@
 //! Changes of an account to itself and its keys have a rate limit (`rate_limit`), so that they do not evict the events
 //! of others. The trail has a maximum length, and each kind of event has a share of it (`shares`).
 mod rate_limit;
+mod record;
 mod shares;
+
+pub use record::{Event, Record};
 
 use super::Caller;
 use super::deferred_writes::DeferredWrites;
 use parking_lot::Mutex;
-use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, GuardedStore, NoClient, commit};
 use penstock_base::error::GatewayError;
 use penstock_base::network;
-use penstock_base::table::{AsJson, Row, Table};
-use penstock_base::time;
-use penstock_resources::audit::AuditEvent;
-use penstock_store::{Read, Store, Transaction, UnreadableDocument};
+use penstock_store::{Store, Transaction};
 use rate_limit::AccountLimit;
-use serde::{Deserialize, Serialize};
+use record::{EVENTS, EVENTS_PER_READ, read_last_number};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-/// The events, by number. Numbers begin at 1 and grow. Deleted events leave gaps.
-const EVENTS: Table<u64, AsJson<Record>> = Table::new(collections::AUDIT);
 
 /// The maximum number of refusals of the same kind, address (for IPv6 its /64) and account that are stored one by one
 /// in each [`REFUSAL_WINDOW`]. Further ones are counted.
@@ -36,10 +32,6 @@ const MAX_STORED_PER_SOURCE: u64 = 3;
 /// The maximum number of refusals that are stored one by one in each [`REFUSAL_WINDOW`], of all sources together.
 const MAX_STORED_PER_WINDOW: u64 = 60;
 const REFUSAL_WINDOW: Duration = Duration::from_mins(1);
-/// The maximum length of an event's detail in characters. Clients can influence parts of it.
-const MAX_DETAIL_CHARS: usize = 500;
-/// The number of events per read transaction.
-const EVENTS_PER_READ: usize = 200;
 
 /// The audit trail. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -51,44 +43,6 @@ pub struct Audit {
     own_changes: Arc<AccountLimit>,
     new_namespaces: Arc<AccountLimit>,
     view_changes: Arc<AccountLimit>,
-}
-
-/// An event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// The kind: `sign-in`, `sign-in.refused`, `request.refused`, `account.created`, `role.changed`, ...
-    pub what: &'static str,
-    /// The account that the event is about.
-    pub account: Option<String>,
-    /// The actor (the id of an account or of an API key, or `local`), if it is not the account itself.
-    pub by: Option<String>,
-    /// The client's address.
-    pub from: Option<IpAddr>,
-    /// The reason or the change as text; never a part of a credential.
-    pub detail: String,
-}
-
-/// A stored event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Record {
-    /// The number, from 1.
-    #[serde(default)]
-    pub id: u64,
-    /// The time (RFC 3339, UTC).
-    pub at: String,
-    /// As in [`Event`].
-    pub what: String,
-    /// As in [`Event`].
-    pub account: Option<String>,
-    /// As in [`Event`].
-    pub by: Option<String>,
-    /// As in [`Event`].
-    pub from: Option<IpAddr>,
-    /// As in [`Event`].
-    pub detail: String,
-    /// The number of occurrences.
-    pub count: u64,
 }
 
 /// Selects events.
@@ -329,42 +283,6 @@ impl Refusals {
     }
 }
 
-impl Record {
-    fn from_event(event: Event, count: u64) -> Self {
-        let Event { what, account, by, from, detail } = event;
-        Self {
-            id: 0,
-            at: time::now_rfc3339(),
-            what: what.to_owned(),
-            account,
-            by,
-            from,
-            detail: detail.chars().take(MAX_DETAIL_CHARS).collect(),
-            count,
-        }
-    }
-
-    fn from_row(row: &Row<u64, AsJson<Self>>) -> Result<Self, UnreadableDocument> {
-        let (id, record) = row.entry()?;
-        Ok(Self { id, ..record })
-    }
-}
-
-impl From<Record> for AuditEvent {
-    fn from(record: Record) -> Self {
-        Self {
-            id: record.id.to_string(),
-            at: record.at,
-            what: record.what,
-            account: record.account,
-            by: record.by,
-            from: record.from.map(|from| from.to_string()),
-            detail: record.detail,
-            count: record.count,
-        }
-    }
-}
-
 fn log_event(event: &Event) {
     let Event { what, account, by, from, detail } = event;
     let (account, by) = (account.as_deref(), by.as_deref());
@@ -396,12 +314,6 @@ fn store_record(
     EVENTS.put(transaction, number, record)?;
     shares::append_to_list(transaction, record, number)?;
     shares::evict_excess(transaction, max_events as u64)
-}
-
-/// Returns the number of the last event.
-fn read_last_number(read: &dyn Read) -> Result<Option<u64>, GatewayError> {
-    let last = EVENTS.scan().reverse().first(read)?;
-    Ok(last.map(|row| row.key()).transpose()?)
 }
 
 #[cfg(test)]

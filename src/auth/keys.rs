@@ -8,7 +8,7 @@
 mod key;
 mod new_key;
 mod secret;
-mod stored_key;
+pub(crate) mod stored_key;
 
 pub use key::Key;
 pub use new_key::{NewApiKey, unknown_role_message};
@@ -21,23 +21,18 @@ use jiff::Timestamp;
 use new_key::invalid_key_error;
 use parking_lot::{Mutex, RwLock};
 use penstock_base::clock::Clock;
-use penstock_base::collections;
 use penstock_base::commit::CommitPart;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::shared::Shared;
-use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
 use penstock_resources::role::Role;
-use penstock_store::{Error, Format, Read, Store, Transaction};
+use penstock_store::{Error, Format, Store, Transaction};
 use secret::Secret;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stored_key::StoredKey;
-
-/// The keys, by id.
-const KEYS: Table<String, AsJson<StoredKey>> = Table::new(collections::API_KEYS);
+use stored_key::{KEYS, StoredKey};
 
 /// The maximum number of keys.
 const MAX_KEYS: usize = 10_000;
@@ -427,12 +422,6 @@ impl Entries {
             self.by_digest.remove(&entry.key.digest);
         }
     }
-}
-
-/// Returns the id of the account that owns the key with this id; `None` if there is no such key, or if it belongs to local
-/// administration.
-pub(super) fn read_owner(read: &dyn Read, id: &str) -> Result<Option<String>, GatewayError> {
-    Ok(KEYS.get_readable(read, id)?.and_then(|key| key.owner))
 }
 
 fn is_expired(key: &Key, now: Timestamp) -> bool {

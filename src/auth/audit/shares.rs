@@ -2,8 +2,8 @@
 //! flood of one kind does not evict the guaranteed events of another. A kind can borrow capacity that others do not
 //! use, and gives it back when they need it. Within a kind, the oldest event of the account with the most events goes
 //! first, so that no account evicts the events of others that have fewer.
-use super::{EVENTS, EVENTS_PER_READ, Record, read_last_number};
-use crate::keys;
+use super::record::{EVENTS, EVENTS_PER_READ, Record, read_last_number};
+use crate::keys::stored_key::read_owner;
 use penstock_base::collections::{self, Collection};
 use penstock_base::error::GatewayError;
 use penstock_base::table::Table;
@@ -108,7 +108,7 @@ impl Share {
 /// event is about. Everybody without an account counts as one.
 fn find_actor(read: &dyn Read, record: &Record) -> Result<Actor, GatewayError> {
     let by = record.by.as_ref().or(record.account.as_ref()).map_or("", String::as_str);
-    let owner = keys::read_owner(read, by)?;
+    let owner = read_owner(read, by)?;
     let digest = Sha256::digest(owner.as_deref().unwrap_or(by));
     Ok(digest.first_chunk().copied().unwrap_or_default())
 }

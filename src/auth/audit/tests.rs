@@ -1,5 +1,6 @@
+use super::record::MAX_DETAIL_CHARS;
 use super::*;
-use penstock_store::{DocumentRange, Options};
+use penstock_store::{DocumentRange, Options, Read};
 
 fn fixture(max_events: usize) -> (tempfile::TempDir, Store, Audit) {
     let dir = tempfile::tempdir().unwrap();

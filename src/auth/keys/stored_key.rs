@@ -1,8 +1,15 @@
-//! The stored form of an API key. Its JSON must stay readable: data directories of every released version have such
+//! The records of API keys. Their JSON must stay readable: data directories of every released version have such
 //! records.
 use super::key::Key;
+use penstock_base::collections;
+use penstock_base::error::GatewayError;
+use penstock_base::table::{AsJson, Table};
 use penstock_resources::role::Role;
+use penstock_store::Read;
 use serde::{Deserialize, Serialize};
+
+/// The keys, by id.
+pub(super) const KEYS: Table<String, AsJson<StoredKey>> = Table::new(collections::API_KEYS);
 
 /// The document of a key.
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,6 +69,12 @@ impl From<StoredKey> for Key {
             digest: stored.digest,
         }
     }
+}
+
+/// Returns the id of the account that owns the key with this id; `None` if there is no such key, or if it belongs to local
+/// administration.
+pub(crate) fn read_owner(read: &dyn Read, id: &str) -> Result<Option<String>, GatewayError> {
+    Ok(KEYS.get_readable(read, id)?.and_then(|key| key.owner))
 }
 
 #[cfg(test)]

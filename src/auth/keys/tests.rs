@@ -4,6 +4,7 @@ use crate::accounts::AccountEdit;
 use crate::audit;
 use penstock_base::IfMatch;
 use penstock_base::error::Place;
+use penstock_store::Read;
 
 fn create_key(fixture: &Fixture, by: &Caller, new: NewApiKey) -> (Arc<Key>, String) {
     fixture.auth.keys.create_key(by, new).unwrap()

@@ -1,7 +1,7 @@
 //! Reads request bodies within their limits of size, time and memory.
 
 mod media_type;
-mod quota;
+pub(crate) mod quota;
 
 pub use media_type::{MediaType, check_media_type, find_charset, find_media_type};
 pub use quota::{BodyPermit, BodyQuota, BodyQuotas};

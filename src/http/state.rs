@@ -1,5 +1,5 @@
 //! State that all requests share.
-use super::body::BodyQuotas;
+use super::body::quota::BodyQuotas;
 use super::failures::FailedAuthentications;
 use super::problem::Problem;
 use super::unsent::UnsentResponses;

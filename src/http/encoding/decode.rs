@@ -3,7 +3,7 @@
 //! The limits of a route apply to the decoded bytes: the reader of the body counts them as those of any other body.
 
 use super::Encoding;
-use crate::body::{BodyPermit, BodyQuota};
+use crate::body::quota::{BodyPermit, BodyQuota};
 use crate::problem::Problem;
 use crate::state::State;
 use bytes::Bytes;

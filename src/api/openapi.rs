@@ -3,7 +3,8 @@
 use penstock_config::Settings;
 use penstock_http::access::MinimumRole;
 use penstock_http::credential::cookie_name;
-use penstock_http::operation::{Answer, Content, Operation, Parameter, Place, SchemaFn};
+use penstock_http::operation::{Answer, Content, Operation};
+use penstock_http::parameters::{Parameter, Place, SchemaFn};
 use penstock_resources::problem::Problem;
 use schemars::SchemaGenerator;
 use schemars::generate::{Contract, SchemaSettings};

@@ -1,6 +1,5 @@
 //! Conditional requests (RFC 9110, 13.1): `ETag`, `If-Match` and `If-None-Match`.
-use super::operation::Parameter;
-use super::parameters::Parameters;
+use super::parameters::{Parameter, Parameters};
 use super::problem::Problem;
 use super::query::Query;
 use penstock_base::{IfMatch, Preconditions};

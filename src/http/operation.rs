@@ -2,7 +2,7 @@
 //! and its answers. The router, the reading of the query and the OpenAPI document follow from it.
 use super::access::MinimumRole;
 use super::call::Call;
-use super::parameters::Parameters;
+use super::parameters::{Parameter, Parameters, Place, SchemaFn};
 use super::problem::Problem;
 use super::query::Query;
 use super::reply::ReplyResult;
@@ -13,37 +13,6 @@ use salvo::{Depot, FlowCtrl, Handler, Request, Response, Scribe, async_trait};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 use std::marker::PhantomData;
-
-/// Returns the JSON Schema of a type.
-pub type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
-
-/// Where a parameter is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// In the path.
-    Path,
-    /// In the query.
-    Query,
-    /// A header.
-    Header,
-}
-
-/// A parameter of an operation.
-#[derive(Debug, Clone)]
-pub struct Parameter {
-    /// Its name.
-    pub name: &'static str,
-    /// Where it is.
-    pub place: Place,
-    /// What it means.
-    pub description: &'static str,
-    /// Whether the request must have it.
-    pub is_required: bool,
-    /// Whether it may be repeated.
-    pub is_list: bool,
-    /// The type of its value.
-    pub schema: SchemaFn,
-}
 
 /// A form that a body can have: a media type, and the type of its value.
 #[derive(Debug, Clone)]

@@ -1,5 +1,5 @@
-//! Typed parameters in the query and in headers. The declaration of a parameter is its reading, its error and its description.
-use super::operation::{Parameter, Place, SchemaFn};
+//! The parameters of operations, and their types in the query and in headers. The declaration of a parameter is its reading,
+//! its error and its description.
 use super::problem::Problem;
 use super::query::{CursorKey, MAX_LIMIT, Query, TextCursor, cursor_after};
 use penstock_model::ingest::{BodyForm, Mode, OnError, parse_mode, parse_on_error};
@@ -7,6 +7,64 @@ use penstock_resources::Page;
 use penstock_resources::change::{ChangeRole, ChangeState};
 pub use salvo::Request;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// Returns the JSON Schema of a type.
+pub type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
+
+/// Where a parameter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In the path.
+    Path,
+    /// In the query.
+    Query,
+    /// A header.
+    Header,
+}
+
+/// A parameter of an operation.
+#[derive(Debug, Clone)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it is.
+    pub place: Place,
+    /// What it means.
+    pub description: &'static str,
+    /// Whether the request must have it.
+    pub is_required: bool,
+    /// Whether it may be repeated.
+    pub is_list: bool,
+    /// The type of its value.
+    pub schema: SchemaFn,
+}
+
+impl Parameter {
+    /// Describes an optional header of the request.
+    pub fn header(name: &'static str, description: &'static str) -> Self {
+        Self {
+            name,
+            place: Place::Header,
+            description,
+            is_required: false,
+            is_list: false,
+            schema: |generator| generator.subschema_for::<String>(),
+        }
+    }
+
+    /// Describes a query parameter.
+    pub fn query<T: ParameterValue>(name: &'static str, description: &'static str) -> Self {
+        let schema: SchemaFn = T::schema;
+        Self {
+            name,
+            place: Place::Query,
+            description,
+            is_required: false,
+            is_list: T::IS_LIST,
+            schema,
+        }
+    }
+}
 
 /// Parameters of an operation that its handler gets. [`parameters!`](crate::parameters!) declares those of a query.
 pub trait Parameters: Sized + Send + 'static {
@@ -194,8 +252,8 @@ macro_rules! parameters {
         }
 
         impl $crate::parameters::Parameters for $name {
-            fn describe() -> Vec<$crate::operation::Parameter> {
-                let mut described = vec![$($crate::operation::Parameter::query::<$type>($parameter, $description)),*];
+            fn describe() -> Vec<$crate::parameters::Parameter> {
+                let mut described = vec![$($crate::parameters::Parameter::query::<$type>($parameter, $description)),*];
                 $(described.extend(<$rest_type as $crate::parameters::Parameters>::describe());)?
                 described
             }
@@ -345,32 +403,5 @@ impl<Q: Parameters> Parameters for Result<Q, Problem> {
 
     fn read_request(req: &Request, described: &[Parameter]) -> Result<Self, Problem> {
         Ok(Q::read_request(req, described))
-    }
-}
-
-impl Parameter {
-    /// Describes an optional header of the request.
-    pub fn header(name: &'static str, description: &'static str) -> Self {
-        Self {
-            name,
-            place: Place::Header,
-            description,
-            is_required: false,
-            is_list: false,
-            schema: |generator| generator.subschema_for::<String>(),
-        }
-    }
-
-    /// Describes a query parameter.
-    pub fn query<T: ParameterValue>(name: &'static str, description: &'static str) -> Self {
-        let schema: SchemaFn = T::schema;
-        Self {
-            name,
-            place: Place::Query,
-            description,
-            is_required: false,
-            is_list: T::IS_LIST,
-            schema,
-        }
     }
 }

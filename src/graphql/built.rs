@@ -4,7 +4,8 @@
 //! takes some kilobytes. So the library's schema has only the Business Objects that a document names. Only
 //! introspection and the SDL need all of them.
 use super::model::Model;
-use super::{system, types};
+use super::system::{CHANGES_FIELD, SHARED_QUERY_FIELDS};
+use super::{system_types, types};
 use async_graphql::dynamic;
 use async_graphql::parser::types::{BaseType, ExecutableDocument, Selection, SelectionSet, Type};
 use parking_lot::{Mutex, MutexGuard};
@@ -198,7 +199,7 @@ impl BuiltSchema {
         for (_, operation) in document.operations.iter() {
             for definition in &operation.node.variable_definitions {
                 let named = innermost_type_name(&definition.node.var_type.node);
-                if !system::is_input(&self.model, named) && !self.model.is_input(named) {
+                if !system_types::is_input(&self.model, named) && !self.model.is_input(named) {
                     let name = &definition.node.name.node;
                     return Err(format!(
                         "the variable ${name} has the type {named}, which is not an input type of this schema"
@@ -263,8 +264,8 @@ impl NameCollector<'_> {
     fn visit_root_field(&mut self, name: &str) -> Result<(), GatewayError> {
         let roots = &self.model.roots;
         if roots.contains_key(name)
-            || system::SHARED_QUERY_FIELDS.contains(&name)
-            || name == system::CHANGES_FIELD
+            || SHARED_QUERY_FIELDS.contains(&name)
+            || name == CHANGES_FIELD
             || name.starts_with("__")
         {
             return Ok(());

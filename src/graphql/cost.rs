@@ -7,11 +7,13 @@
 //! schema: the library answers that together with the validation. [`Cost`] is the cost of a valid operation according
 //! to the schema.
 use super::document::Document;
+use super::fields::inner_type;
 use super::gateway_types::{CHANGE_TYPE, find_members};
 use super::input;
 use super::model::{FieldRole, Model, RootField};
-use super::summary::{SUMMARY_ROW_TYPE, SUMMARY_TYPE};
-use super::system::{self, NODE_TYPE, QUERY_TYPE, REFERRERS_TYPE, TEXT_TYPE};
+use super::system::{
+    self, NODE_TYPE, QUERY_TYPE, REFERRERS_TYPE, SUMMARY_ROW_TYPE, SUMMARY_TYPE, TEXT_TYPE,
+};
 use async_graphql::Name;
 use async_graphql::parser::types::{ExecutableDocument, Field, Selection, SelectionSet};
 use std::collections::{HashMap, HashSet};
@@ -414,7 +416,7 @@ fn find_target_type(model: &Model, type_name: &str, field: &str) -> Option<(Stri
     }
     if let Some(members) = find_members(type_name) {
         let member = members.iter().find(|member| member.name == field)?;
-        let (inner, is_list) = system::inner_type(&member.kind);
+        let (inner, is_list) = inner_type(&member.kind);
         find_members(inner)?;
         // The items of a page are counted at the field of the page.
         let is_page = matches!(field, "nodes" | "edges");

@@ -4,6 +4,7 @@
 //! executor resolves one field at a time and omits fields that fail, although they should be null (GraphQL, 6.4.4).
 //! Here everything that is selected of many objects is known in advance and read together.
 use super::document::{Arguments, Selected};
+use super::fields::inner_type;
 use super::gateway_types::{CHANGE_TYPE, find_members};
 use super::model::{BusinessObjectTypes, RootField};
 use super::out::ResultValue;
@@ -331,7 +332,7 @@ impl<'d> Execution<'d> {
         let members = fields.into_iter().map(|Selected { key, field, sets }| {
             let name = field.node.name.node.as_str();
             let member = known.iter().find(|member| member.name == name);
-            let (inner, _) = system::inner_type(member.map_or("", |member| &member.kind));
+            let (inner, _) = inner_type(member.map_or("", |member| &member.kind));
             let composite = find_members(inner).is_some();
             let out = match value.get(name) {
                 _ if name == "__typename" => ResultValue::from_text(type_name),

@@ -8,7 +8,8 @@
 //! | `validation`, `coercion`, `variables` | checks that the library omits: values and variables fit their types. |
 //! | `introspection` | adds what the library's introspection lacks. |
 //! | `model`, `names` | the types of Business Objects; GraphQL names derived from arbitrary names. |
-//! | `types`, `system`, `gateway_types` | the schema's types: of Business Objects, shared ones, the gateway's own. |
+//! | `types`, `system_types`, `gateway_types` | the schema's types: of Business Objects, shared ones, the gateway's own. |
+//! | `system`, `fields` | the names of shared types and fields; fields and arguments of the schema. |
 //! | `cost` | the cost of a document, computed before it is executed. |
 //! | `document`, `input` | a validated document, its arguments and filters. |
 //! | `execute`, `plan`, `objects`, `pages`, `out` | the answer: planned, read level by level, written. |
@@ -28,6 +29,7 @@ mod cost;
 mod document;
 mod execute;
 mod exports;
+mod fields;
 mod gateway_types;
 mod input;
 mod introspection;
@@ -41,6 +43,7 @@ mod query;
 mod schema;
 mod summary;
 mod system;
+mod system_types;
 mod text;
 mod types;
 mod user;

@@ -4,8 +4,7 @@
 //! nested objects of one Business Object share the type of the first position. That of a group is named in the same way.
 use super::gateway_types::CHANGE_TYPE;
 use super::names::{self, UsedNames};
-use super::summary::{SUMMARY_ENDING, SUMMARY_TYPE};
-use super::system;
+use super::system::{self, SUMMARY_ENDING, SUMMARY_TYPE};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::mapping::{Entry, FieldKind, Level, Property, Scalar, Shape, Value};
 use penstock_model::resource::Compiled;

@@ -1,22 +1,16 @@
 //! The summaries of Business Objects: their types, and their answers.
 use super::document::{Arguments, Selected};
 use super::execute::Execution;
+use super::fields::{build_argument, build_field, parse_type_ref};
 use super::input;
 use super::out::ResultValue;
 use super::plan::unimplemented_field_error;
-use super::system::{build_argument, build_field, parse_type_ref};
+use super::system::{SUMMARY_ROW_TYPE, SUMMARY_TYPE};
 use async_graphql::Value;
 use async_graphql::dynamic::{Field, Object, SchemaBuilder};
 use async_graphql::parser::types::SelectionSet;
 use penstock_base::error::GatewayError;
 use penstock_model::search::{self, SummaryPlan, SummaryRequest, SummaryRow};
-
-/// The type of a summary. A Business Object that has its name keeps it; there are no summaries then.
-pub(super) const SUMMARY_TYPE: &str = "PenstockSummary";
-/// The type of a group. Only a Business Object whose type is [`SUMMARY_TYPE`] can have a type with this name.
-pub(super) const SUMMARY_ROW_TYPE: &str = "PenstockSummary_Row";
-/// What the name of the field with the summary of a Business Object ends with.
-pub(super) const SUMMARY_ENDING: &str = "Summary";
 
 /// Registers the types.
 pub(super) fn register_types(schema: SchemaBuilder) -> SchemaBuilder {

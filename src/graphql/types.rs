@@ -1,12 +1,12 @@
 //! Builds the schema's types from the model.
+use super::fields::{build_argument, build_field, build_page_field, parse_type_ref};
 use super::model::{
     BusinessObjectTypes, FieldRole, Model, ObjectType, connection_type_name, filter_type_name,
 };
-use super::summary;
 use super::system::{
-    self, NODE_TYPE, OBJECT_TYPE, QUERY_TYPE, REFERRERS_TYPE, TEXT_TYPE, build_argument,
-    build_field, build_page_field, parse_type_ref,
+    DEFAULT_PAGE_SIZE, NODE_TYPE, OBJECT_TYPE, QUERY_TYPE, REFERRERS_TYPE, TEXT_TYPE,
 };
+use super::{summary, system_types};
 use async_graphql::Value as Input;
 use async_graphql::dynamic::{
     Enum, Field, InputObject, InputValue, Interface, InterfaceField, Object, Schema, SchemaBuilder,
@@ -30,11 +30,11 @@ const MEMBER_DESCRIPTION: &str = "A member of a map, with its name and its value
 /// Builds a schema with the types of these Business Objects, as indexes into [`Model::business`].
 pub(super) fn build_schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema, SchemaError> {
     let mut query = Object::new(QUERY_TYPE).description("The entry points for reading.");
-    query = system::add_query_fields(query, model);
+    query = system_types::add_query_fields(query, model);
     let mut schema = Schema::build(QUERY_TYPE, None, None)
         .limit_recursive_depth(MAX_RECURSION)
         .limit_directives(50);
-    schema = system::register_types(schema, model);
+    schema = system_types::register_types(schema, model);
     if !model.business_objects.is_empty() {
         (schema, query) = add_shared_types(schema, query, model);
     }
@@ -123,7 +123,7 @@ fn add_shared_types(
 /// Adds the arguments for references from other objects.
 fn add_referrer_arguments<F>(field: F, add: fn(F, InputValue) -> F) -> F {
     let first = InputValue::new("first", TypeRef::named(TypeRef::INT))
-        .default_value(system::DEFAULT_PAGE_SIZE)
+        .default_value(DEFAULT_PAGE_SIZE)
         .description("The maximum number of items of the page.");
     let more = [
         first,

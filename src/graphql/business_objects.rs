@@ -1,5 +1,5 @@
 //! `businessObjects`: the definitions, their state and their warnings.
-use super::execute::{Execution, to_json};
+use super::execution::{Execution, to_json};
 use super::gateway_types::ListedBusinessObject;
 use super::out::ResultValue;
 use async_graphql::parser::types::SelectionSet;

@@ -1,6 +1,6 @@
 //! `exports`: a page of exports, newest first.
 use super::document::Arguments;
-use super::execute::{Execution, to_json};
+use super::execution::{Execution, to_json};
 use super::gateway_types::{ExportConnection, ExportEdge, PageInfo};
 use super::input;
 use super::out::ResultValue;

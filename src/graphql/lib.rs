@@ -12,6 +12,7 @@
 //! | `system`, `fields` | the names of shared types and fields; fields and arguments of the schema. |
 //! | `cost` | the cost of a document, computed before it is executed. |
 //! | `document`, `input` | a validated document, its arguments and filters. |
+//! | `execution`, `sources` | a running operation; the parts of the gateway that it reads. |
 //! | `execute`, `plan`, `objects`, `pages`, `out` | the answer: planned, read level by level, written. |
 //! | `user`, `business_objects`, `exports`, `summary` | the account that sent the query; definitions; exports; summaries. |
 //! | `write` | a search of the pages as a query. |
@@ -28,6 +29,7 @@ mod coercion;
 mod cost;
 mod document;
 mod execute;
+mod execution;
 mod exports;
 mod fields;
 mod gateway_types;
@@ -41,6 +43,7 @@ mod pages;
 mod plan;
 mod query;
 mod schema;
+mod sources;
 mod summary;
 mod system;
 mod system_types;

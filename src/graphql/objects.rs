@@ -3,7 +3,7 @@
 //! First the objects of the batch are read, then all objects nested in them, each once and in the order of their
 //! URIs, and so on down the plan. References in either direction are collected meanwhile and resolved in the same
 //! way afterwards.
-use super::execute::Execution;
+use super::execution::Execution;
 use super::out::ResultValue;
 use super::plan::{FollowedReferences, Plan, Referrers, Step, TextPart};
 use super::system::TEXT_TYPE;
@@ -436,55 +436,6 @@ impl<'d> Execution<'d> {
             members.push((key.clone(), out));
         }
         Ok(ResultValue::Object(members))
-    }
-
-    /// Counts an object of the answer.
-    pub(super) fn count_object(&self) -> Result<(), GatewayError> {
-        let rows = self.rows.get() + 1;
-        self.rows.set(rows);
-        if rows > self.limits.rows { Err(self.too_many_objects_error()) } else { Ok(()) }
-    }
-
-    fn too_many_objects_error(&self) -> GatewayError {
-        GatewayError::new(
-            ErrorClass::TooLarge,
-            format!(
-                "the answer has more than {} objects, including nested ones, which is the limit \
-                 (service.limits.graphql.rows); ask for smaller pages",
-                self.limits.rows
-            ),
-        )
-    }
-
-    /// Counts the bytes of a member. Objects within it were counted when they were built.
-    pub(super) fn count_bytes(&self, key: &Name, out: &ResultValue) -> Result<(), GatewayError> {
-        let own = |out: &ResultValue| match out {
-            ResultValue::Raw(text) | ResultValue::Text(text) => text.len() + 3,
-            ResultValue::Shared(shared) => shared.count_bytes(),
-            _ => 2,
-        };
-        let value = match out {
-            ResultValue::List(items) => items.iter().map(own).sum(),
-            other => own(other),
-        };
-        self.add_bytes(key.len() + 4 + value)
-    }
-
-    /// Counts bytes of the answer.
-    fn add_bytes(&self, more: usize) -> Result<(), GatewayError> {
-        let bytes = self.bytes.get() + more as u64;
-        self.bytes.set(bytes);
-        if bytes <= self.limits.answer {
-            return self.budget.check_time();
-        }
-        Err(GatewayError::new(
-            ErrorClass::TooLarge,
-            format!(
-                "the answer is longer than {} bytes, which is the limit (service.limits.graphql.answer); ask for \
-                 smaller pages or fewer fields",
-                self.limits.answer
-            ),
-        ))
     }
 }
 

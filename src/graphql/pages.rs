@@ -1,5 +1,5 @@
 //! Reads and writes pages of connections.
-use super::execute::Execution;
+use super::execution::Execution;
 use super::out::ResultValue;
 use super::plan::{EdgePart, Nodes, Page, PagePart};
 use penstock_base::error::GatewayError;

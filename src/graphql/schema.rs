@@ -2,9 +2,10 @@
 use super::built::BuiltSchema;
 use super::cost::{self, Cost};
 use super::document::{Document, find_operation};
-use super::execute::Execution;
+use super::execution::Execution;
 use super::plan::Planner;
 use super::query::Query;
+use super::sources::GraphqlSources;
 use super::text::{check_unique_input_fields, decode_escapes};
 use super::validation::check_values;
 use super::variables::coerce_variables;
@@ -15,14 +16,10 @@ use async_graphql::{Request, SDLExportOptions, ServerError, Value, Variables};
 use parking_lot::{Mutex, MutexGuard};
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::memory::Memory;
 use penstock_base::permits::Permit;
 use penstock_config::GraphqlLimits;
-use penstock_export::Exporter;
-use penstock_model::catalogue::Catalogue;
 use penstock_service::blocking;
 use penstock_service::gateway::Gateway;
-use penstock_store::ReadStore;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Weak};
@@ -32,21 +29,6 @@ use tokio::time::timeout;
 
 /// The time after which an unused schema is dropped.
 const UNUSED_SCHEMA_LIFETIME: Duration = Duration::from_mins(1);
-
-/// The parts of the gateway that GraphQL reads.
-#[derive(Debug)]
-pub(super) struct GraphqlSources {
-    /// The store.
-    pub(super) store: ReadStore,
-    /// The Business Objects.
-    pub(super) catalogue: Catalogue,
-    /// The exporter.
-    pub(super) exporter: Exporter,
-    /// The memory of the process.
-    pub(super) memory: Memory,
-    /// The gateway, for the changes that the caller may see.
-    pub(super) gateway: Gateway,
-}
 
 /// The GraphQL service. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -89,16 +71,9 @@ pub struct Answer {
 impl GraphqlService {
     /// Creates the service over this gateway.
     pub fn new(gateway: &Gateway) -> Self {
-        let sources = GraphqlSources {
-            store: ReadStore::clone(&gateway.store),
-            catalogue: gateway.catalogue.clone(),
-            exporter: gateway.exporter.clone(),
-            memory: gateway.memory.clone(),
-            gateway: gateway.clone(),
-        };
         let current = CurrentSchema { built: None, used: Instant::now(), is_watched: false };
         Self(Arc::new(Inner {
-            sources,
+            sources: GraphqlSources::new(gateway),
             limits: gateway.settings.limits.graphql,
             current: Mutex::new(current),
         }))

@@ -1,6 +1,6 @@
 //! The summaries of Business Objects: their types, and their answers.
 use super::document::{Arguments, Selected};
-use super::execute::Execution;
+use super::execution::Execution;
 use super::fields::{build_argument, build_field, parse_type_ref};
 use super::input;
 use super::out::ResultValue;

@@ -8,18 +8,16 @@ pub mod status;
 
 pub use data_dir::{
     GATEWAY_ID_FILE, create_private_folder, describe_in_use, disk_error, find_gateway_id,
-    write_gateway_id,
+    store_path, write_gateway_id,
 };
 
 use crate::blocking::run_blocking;
 use crate::changes::{ApplicabilityChecks, WaitingCounts};
 use crate::definitions::FolderState;
-use crate::objects::MAX_DOWNLOADS;
 use crate::pages::HiddenPlaces;
-use crate::sources::{self, SourceStates};
+use crate::sources::SourceStates;
 use crate::sparql::SparqlService;
 use crate::validations::Validations;
-use crate::webhooks;
 use data_dir::{load_or_create_id, open_error, warn_if_accessible};
 use penstock_auth::{Auth, Authorized, Role};
 use penstock_base::clock::Clock;
@@ -27,12 +25,13 @@ use penstock_base::collections;
 use penstock_base::commit::GuardedStore;
 use penstock_base::disk::Disk;
 use penstock_base::error::GatewayError;
+use penstock_base::events::webhook_queues::{WebhookQueueOptions, WebhookSubscription};
 use penstock_base::events::{self, EventBus};
 use penstock_base::memory::Memory;
 use penstock_base::permits::Permits;
 use penstock_base::shared::Shared;
 use penstock_base::table::Table;
-use penstock_config::Settings;
+use penstock_config::{Settings, Source};
 use penstock_export::backup::{self, Backups};
 use penstock_export::{self as export, Exporter, Webhooks};
 use penstock_model::catalogue::{Catalogue, CatalogueSettings};
@@ -41,17 +40,17 @@ use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::views::Views;
 use penstock_store::{Options, Progress, SEQUENCE_JUMP, SnapshotLimits, Store, Transaction};
 use restored::{RestoreNote, finish_restore, refuse_unfinished_restore};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// The store's folder in the data directory.
-const STORE_FOLDER: &str = "store";
 /// The folder in the data directory with the reports of validations.
 const VALIDATIONS_FOLDER: &str = "validations";
 /// The maximum number of concurrent queries and searches. They use threads that ingestion needs too.
 const MAX_CONCURRENT_QUERIES: usize = 4;
+/// The maximum number of downloads at once, one of each account. Each keeps a snapshot and a thread.
+pub(crate) const MAX_DOWNLOADS: u64 = 2;
 
 /// The last epoch of event identifiers, among the documents about the gateway.
 const EVENT_EPOCH: Table<String, u32> = Table::new(collections::GATEWAY);
@@ -61,11 +60,6 @@ const EVENT_EPOCH_KEY: &str = "event-epoch";
 /// is issued again.
 pub const COUNTER_COLLECTIONS: [&str; 2] =
     [collections::COUNTERS.name, collections::EXPORT_SEQUENCES.name];
-
-/// Returns the path of the store in a data directory.
-pub fn store_path(data_dir: &Path) -> PathBuf {
-    data_dir.join(STORE_FOLDER)
-}
 
 /// The opened gateway. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -190,7 +184,7 @@ impl Gateway {
                 base_url: settings.base_url.clone(),
                 gateway_id: gateway_id.clone(),
                 auto_create_namespaces: settings.auto_create_namespaces,
-                sources: sources::list_by_business_object(&settings.sources),
+                sources: list_sources_by_business_object(&settings.sources),
             },
         )?;
         let clock = Clock::open(store.clone())?;
@@ -209,7 +203,7 @@ impl Gateway {
             epoch,
             depth: settings.events.depth,
             listeners: settings.events.listeners,
-            webhooks: webhooks::list_subscriptions(&settings),
+            webhooks: list_webhook_subscriptions(&settings),
         });
         events.webhooks().continue_numbers(&store)?;
         // The events that a backup has may be delivered already, and newer ones with them.
@@ -293,6 +287,32 @@ impl Gateway {
     ) -> impl Future<Output = Result<T, GatewayError>> {
         let gateway = self.clone();
         run_blocking(move || work(&gateway))
+    }
+}
+
+/// Returns the names of the sources that ingest into each Business Object, by its name or id as the settings have it.
+fn list_sources_by_business_object(
+    sources: &BTreeMap<String, Source>,
+) -> BTreeMap<String, BTreeSet<String>> {
+    let mut found = BTreeMap::<String, BTreeSet<String>>::new();
+    for (name, source) in sources {
+        for business_object in source.business_objects() {
+            found.entry(business_object.to_owned()).or_default().insert(name.clone());
+        }
+    }
+    found
+}
+
+/// Returns which events each webhook gets, and the limits of its queue.
+fn list_webhook_subscriptions(settings: &Settings) -> WebhookQueueOptions {
+    let webhooks = settings.webhooks.iter().map(|(name, webhook)| WebhookSubscription {
+        name: name.clone(),
+        kinds: webhook.events.clone(),
+    });
+    WebhookQueueOptions {
+        webhooks: webhooks.collect(),
+        max_events: settings.limits.webhook_events,
+        max_bytes: settings.limits.webhook_bytes,
     }
 }
 

@@ -24,7 +24,6 @@ pub use details::{
     ObjectDetails, ObjectHeader, ObjectPart, PartContent, ReferringObject, ReferringObjects,
     describe_object,
 };
-pub(crate) use download::MAX_DOWNLOADS;
 pub use download::{Download, DownloadForm, acquire_download_permit};
 pub use draft::{
     DraftTexts, JSON_FIELD, UnreadText, VALUE_FIELD, add_at, apply_texts, remove_at, remove_empty,

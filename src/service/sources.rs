@@ -7,7 +7,7 @@ mod list;
 mod states;
 mod store;
 
-pub(crate) use list::{collect_sources, require_source};
+pub(crate) use list::collect_sources;
 pub use list::{list_sources, read_source, test_source};
 pub use penstock_model::messages::{Message, SessionId, StoredSession};
 pub use states::{ConnectionError, ConnectionState, ConnectionTester, SourceStates};
@@ -17,24 +17,23 @@ pub use store::{
 
 use crate::gateway::Gateway;
 use jiff::Timestamp;
-use penstock_base::error::GatewayError;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::EventKind;
 use penstock_config::Source;
 use penstock_model::messages;
 use states::PublishedConnection;
-use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the names of the sources that ingest into each Business Object, by its name or id as the settings have it.
-pub(crate) fn list_by_business_object(
-    sources: &BTreeMap<String, Source>,
-) -> BTreeMap<String, BTreeSet<String>> {
-    let mut found = BTreeMap::<String, BTreeSet<String>>::new();
-    for (name, source) in sources {
-        for business_object in source.business_objects() {
-            found.entry(business_object.to_owned()).or_default().insert(name.clone());
-        }
-    }
-    found
+/// Returns the settings of a source.
+///
+/// # Errors
+/// `ErrorClass::NotFound`
+pub(crate) fn require_source<'g>(
+    gateway: &'g Gateway,
+    name: &str,
+) -> Result<&'g Source, GatewayError> {
+    gateway.settings.sources.get(name).ok_or_else(|| {
+        GatewayError::new(ErrorClass::NotFound, format!("there is no source {name:?}"))
+    })
 }
 
 /// Returns what this session is subscribed to, or `None` if it is not stored. Blocking.

@@ -3,22 +3,7 @@ use crate::audit::change_event;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
-use penstock_base::events::webhook_queues::{WebhookQueueOptions, WebhookSubscription};
-use penstock_config::Settings;
 use penstock_resources::webhook::{Webhook, WebhookTest};
-
-/// Returns which events each webhook gets, and the limits of its queue.
-pub(crate) fn list_subscriptions(settings: &Settings) -> WebhookQueueOptions {
-    let webhooks = settings.webhooks.iter().map(|(name, webhook)| WebhookSubscription {
-        name: name.clone(),
-        kinds: webhook.events.clone(),
-    });
-    WebhookQueueOptions {
-        webhooks: webhooks.collect(),
-        max_events: settings.limits.webhook_events,
-        max_bytes: settings.limits.webhook_bytes,
-    }
-}
 
 /// Lists the webhooks, ordered by name.
 ///

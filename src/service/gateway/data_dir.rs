@@ -8,13 +8,20 @@ use penstock_config::Settings;
 use penstock_store::{DiskFull, Store, Transaction};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+/// The store's folder in the data directory.
+const STORE_FOLDER: &str = "store";
 /// The file in the data directory with the gateway's identifier.
 pub const GATEWAY_ID_FILE: &str = "gateway-id";
 
 /// A copy of the gateway's identifier, among the documents about the gateway.
 const GATEWAY_ID: Table<String, String> = Table::new(collections::GATEWAY);
+
+/// Returns the path of the store in a data directory.
+pub fn store_path(data_dir: &Path) -> PathBuf {
+    data_dir.join(STORE_FOLDER)
+}
 
 /// Creates the directory with mode 0700, and its missing parents. Does not change an existing directory.
 pub fn create_private_folder(dir: &Path) -> io::Result<()> {
@@ -217,7 +224,6 @@ pub(super) fn open_error(error: &penstock_store::Error) -> GatewayError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::store_path;
     use super::*;
     use penstock_store::Options;
     use std::os::unix::fs::PermissionsExt;

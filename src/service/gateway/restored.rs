@@ -2,8 +2,8 @@
 //! disabled. Until the operator has dealt with each, or a month has passed, the log and the status list them.
 //!
 //! `penstock restore` leaves a note in the data directory. The first start does what the note asks for and removes it.
+use super::data_dir::store_path;
 use super::data_events::build_event;
-use super::{Gateway, store_path};
 use jiff::{SignedDuration, Timestamp};
 use penstock_auth::{Auth, Caller, audit};
 use penstock_base::clock::is_plausible;
@@ -264,8 +264,12 @@ fn read_state(store: &ReadStore) -> Result<Option<RestoredState>, GatewayError> 
     Ok(RESTORED.get_readable(&store.read(), DOCUMENT_KEY)?)
 }
 
-/// Describes what the last restore may have brought back and nobody has dealt with yet; `None` if there is nothing.
-fn describe_restored(store: &ReadStore, auth: &Auth) -> Result<Option<String>, GatewayError> {
+/// Describes what the last restore may have brought back and nobody has dealt with yet, for Admins; `None` if there is
+/// nothing.
+pub(super) fn describe_restored(
+    store: &ReadStore,
+    auth: &Auth,
+) -> Result<Option<String>, GatewayError> {
     let Some(state) = read_state(store)? else { return Ok(None) };
     if is_old(&state.at, Timestamp::now()) {
         return Ok(None);
@@ -314,13 +318,6 @@ fn list_named(what: &str, names: &[String], more: usize) -> String {
         0 => format!("no {what}s"),
         _ if count > MAX_NAMED => format!("{count} {what}{plural} ({shown}, …)"),
         _ => format!("{count} {what}{plural} ({shown})"),
-    }
-}
-
-impl Gateway {
-    /// Returns the warning about what a restore may have brought back, for Admins.
-    pub(super) fn warn_of_restore(&self) -> Result<Option<String>, GatewayError> {
-        describe_restored(&self.store, &self.auth)
     }
 }
 

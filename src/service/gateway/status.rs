@@ -1,5 +1,6 @@
 //! The gateway's status, for `/api/v1/status` and the overview page.
 use super::Gateway;
+use super::restored::describe_restored;
 use crate::definitions::{FolderOutcome, find_drift};
 use crate::sources;
 use jiff::{SignedDuration, Timestamp};
@@ -88,7 +89,7 @@ impl Gateway {
         status.warnings.extend(list_folder_warnings(&folder));
         status.definitions.errors = folder.errors;
         if by.role == Role::Admin {
-            status.warnings.extend(self.warn_of_restore()?);
+            status.warnings.extend(describe_restored(&self.store, &self.auth)?);
         }
         Ok(status)
     }

@@ -1,7 +1,7 @@
 //! Downloads: all objects of a Business Object that are selected, one after the other.
 use super::open_visible;
 use super::search::new_budget;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, MAX_DOWNLOADS};
 use crate::ingestions::find_write_scope;
 use oxrdf::NamedNode;
 use penstock_auth::Caller;
@@ -18,8 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The maximum number of downloads at once, one of each account. Each keeps a snapshot and a thread.
-pub(crate) const MAX_DOWNLOADS: u64 = 2;
 /// How long a download waits for others.
 const DOWNLOAD_WAIT: Duration = Duration::from_secs(10);
 

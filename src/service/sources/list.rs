@@ -1,5 +1,5 @@
 //! The sources as clients see them, and the test of a connection.
-use super::{ConnectionState, NotStored, check_connectable};
+use super::{ConnectionState, NotStored, check_connectable, require_source};
 use crate::audit::change_event;
 use crate::gateway::Gateway;
 use jiff::{SignedDuration, Timestamp};
@@ -209,19 +209,6 @@ pub fn read_source(
 ) -> Result<source::Source, GatewayError> {
     by.require_role(Role::User)?;
     Ok(show_source(gateway, name, require_source(gateway, name)?))
-}
-
-/// Returns the settings of a source.
-///
-/// # Errors
-/// `ErrorClass::NotFound`
-pub(crate) fn require_source<'g>(
-    gateway: &'g Gateway,
-    name: &str,
-) -> Result<&'g Source, GatewayError> {
-    gateway.settings.sources.get(name).ok_or_else(|| {
-        GatewayError::new(ErrorClass::NotFound, format!("there is no source {name:?}"))
-    })
 }
 
 /// Collects all sources, by name.

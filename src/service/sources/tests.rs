@@ -14,6 +14,7 @@ use penstock_model::testing::put_definition;
 use penstock_store::faults::{Failure, Faults};
 use penstock_store::{Pattern, Read as _, Transaction};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::slice;
 use std::sync::Arc;
 use tempfile::TempDir;

@@ -1,10 +1,11 @@
 //! The stored objects: those of a Business Object in its view, and single objects by their URI.
 //!
-//! `resolve` finds what a URI leads to, and `labels` the texts by which people recognise objects. `search` finds objects by
-//! their values, and `lookup` by what people call them. `summary` counts them by groups, and `download` writes all of
-//! them. `explore` has what their page shows around the table. `details` collects what is known about one object, a part at a
-//! time, and `graph` what is around it. `edit` changes one object by an ingestion, from the `draft` of a form, of which
-//! `patch` sends only what differs. `merge` combines the draft with what others have changed meanwhile.
+//! `resolve` finds what a URI leads to, and `labels` the texts by which people recognise objects. `search` finds objects
+//! by their values, and `lookup` by what people call them. `summary` counts them by groups, and `download` writes all of
+//! them. `explore` has what their page shows around the table. `details` collects what is known about one object, a part
+//! at a time, `header` what every page about it shows, and `graph` what is around it. `edit` changes one object by an
+//! ingestion, from the `draft` of a form, of which `patch` sends only what differs. `merge` combines the draft with what
+//! others have changed meanwhile.
 
 mod details;
 mod download;
@@ -12,6 +13,7 @@ mod draft;
 mod edit;
 mod explore;
 mod graph;
+mod header;
 mod labels;
 mod lookup;
 mod merge;
@@ -21,8 +23,7 @@ mod search;
 mod summary;
 
 pub use details::{
-    ObjectDetails, ObjectHeader, ObjectPart, PartContent, ReferringObject, ReferringObjects,
-    describe_object,
+    ObjectDetails, ObjectPart, PartContent, ReferringObject, ReferringObjects, describe_object,
 };
 pub use download::{Download, DownloadForm, acquire_download_permit};
 pub use draft::{
@@ -39,6 +40,7 @@ pub use explore::{
     suggest_field_values, write_sparql,
 };
 pub use graph::{GraphObject, GraphSide, LinkGroup, ObjectGraph};
+pub use header::ObjectHeader;
 pub use labels::{IriNames, find_labels};
 pub use lookup::{FoundObjects, NamedObject, look_up_objects};
 pub use merge::merge_drafts;

@@ -1,5 +1,5 @@
 //! The objects around an object, for a drawing.
-use super::details::ObjectHeader;
+use super::header::ObjectHeader;
 use super::labels::{IriNames, read_labels};
 use super::resolve::ShapePlace;
 use crate::gateway::Gateway;

@@ -6,12 +6,14 @@ mod permits;
 mod preview;
 mod remote;
 mod result_name;
+mod service;
 
 pub use penstock_sparql::QueryForm;
 pub use permits::SparqlPermit;
 pub use preview::{AnswerBeginning, preview_query};
 pub use remote::RemoteEndpoints;
 pub use result_name::ResultName;
+pub use service::SparqlService;
 
 use crate::audit::change_event;
 use crate::blocking::run_in_place;
@@ -21,11 +23,9 @@ use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::Preconditions;
 use penstock_base::error::{ErrorClass, GatewayError, Place};
 use penstock_base::events::EventKind;
-use penstock_base::memory::Memory;
-use penstock_base::permits::{Permit, Permits};
+use penstock_base::permits::Permit;
 use penstock_base::telemetry::metrics;
 use penstock_base::telemetry::trace::Trace;
-use penstock_config::Settings;
 use penstock_model::catalogue::Catalogue;
 use penstock_model::change_feed;
 use penstock_model::ingest::{self, UpdateToRecord};
@@ -37,7 +37,7 @@ use penstock_sparql::{
     apply_update, evaluate, evaluate_short, run_on_query_stack, spawn_query_thread,
 };
 use penstock_store::Transaction;
-use permits::SparqlPermits;
+use service::MAX_GRAPH_READS;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
@@ -47,28 +47,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// The maximum number of graphs that are read at once, one of each account.
-const MAX_GRAPH_READS: usize = 2;
 /// How long a read of a graph waits for others.
 const GRAPH_READ_WAIT: Duration = Duration::from_secs(10);
-
-/// What SPARQL needs besides the store. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct SparqlService {
-    permits: SparqlPermits,
-    graph_reads: Permits<String>,
-    remote: RemoteEndpoints,
-}
-
-impl SparqlService {
-    pub(crate) fn new(settings: &Settings, memory: &Memory) -> Result<Self, GatewayError> {
-        Ok(Self {
-            permits: SparqlPermits::new(memory.clone(), settings.limits.sparql.memory),
-            graph_reads: Permits::for_accounts(MAX_GRAPH_READS),
-            remote: RemoteEndpoints::new(settings)?,
-        })
-    }
-}
 
 /// Waits for the permit of a query or an update.
 ///

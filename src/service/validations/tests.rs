@@ -8,6 +8,7 @@ use penstock_model::ingest::Mode;
 use penstock_model::shapes_graphs::TextFormat;
 use penstock_model::testing::{ingest_body, put_definition};
 use serde_json::json;
+use std::time::Duration;
 use tokio::sync::watch;
 
 const SHAPES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> .\n\

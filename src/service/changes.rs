@@ -8,26 +8,33 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
 use penstock_model::changes::{
     self, Applicability, Change, ChangeContent, ChangePage, DifferenceItem, Selection,
-    current_approvers, missing_change_error,
+    missing_change_error,
 };
-use penstock_resources::change::{self, ChangeState};
+use penstock_resources::change::ChangeState;
 
 mod applicability;
+mod events;
 mod pending;
+mod recent_checks;
 mod relation;
 mod steps;
+mod visible;
 mod waiting;
+mod waiting_counts;
 
-pub(crate) use applicability::ApplicabilityChecks;
+pub(crate) use events::submission_event;
 pub use pending::{TouchingChanges, list_allowed_actions, list_touching_changes};
+pub(crate) use recent_checks::ApplicabilityChecks;
 pub use relation::{Relation, RelationFilter, is_in_audience};
+pub(crate) use steps::withdraw_abandoned;
 pub use steps::{ChangeStep, clean_up_changes, take_step};
-pub(crate) use steps::{submission_event, withdraw_abandoned};
-pub(crate) use waiting::WaitingCounts;
+pub use visible::VisibleChange;
 pub use waiting::count_waiting_changes;
+pub(crate) use waiting_counts::WaitingCounts;
 
 use applicability::check_applicability;
 use relation::Viewer;
+use visible::{add_unknown_owners, find_visible, show_in_list};
 
 /// Selects changes.
 #[derive(Debug, Clone, Default)]
@@ -40,51 +47,6 @@ pub struct ChangeFilter {
     pub business_object: Option<String>,
     /// Only those to which the caller has this relation.
     pub relation: Option<RelationFilter>,
-}
-
-/// A change as a caller sees it.
-#[derive(Debug, Clone)]
-pub struct VisibleChange {
-    /// The change.
-    pub change: Change,
-    /// What the caller is to it.
-    pub relation: Relation,
-    /// Who approves it now; none if Admins do.
-    pub approvers: Vec<Principal>,
-    /// The owners that do not exist; `None` if the caller may not know, and in lists.
-    pub unknown_owners: Option<Vec<Principal>>,
-}
-
-impl From<VisibleChange> for change::Change {
-    fn from(visible: VisibleChange) -> Self {
-        let VisibleChange { change, approvers, unknown_owners, relation: _ } = visible;
-        let texts = |all: Vec<_>| all.into_iter().map(String::from).collect();
-        Self {
-            approved_by: change.approved_by().map(str::to_owned),
-            id: change.id,
-            state: change.state,
-            version: change.version,
-            business_object: change.business_object,
-            business_object_name: change.business_object_name,
-            mode: change.mode,
-            author: change.author,
-            api_key: change.api_key,
-            change_owners: texts(change.owners),
-            unknown_change_owners: unknown_owners.map(texts),
-            approvers: texts(approvers),
-            bypass: change.bypassed.is_some(),
-            created_at: change.created_at,
-            updated_at: change.updated_at,
-            base: change.base,
-            created: change.counts.created,
-            updated: change.counts.updated,
-            unchanged: change.counts.unchanged,
-            deleted: change.counts.deleted,
-            changed_objects: change.items,
-            request_bytes: change.request_bytes,
-            history: change.history.into_iter().map(Into::into).collect(),
-        }
-    }
 }
 
 /// A page of visible changes.
@@ -180,33 +142,6 @@ pub fn list_visible(
     let show = |(change, (relation, approvers))| show_in_list(change, relation, approvers);
     let changes = listed.changes.into_iter().zip(relations).map(show).collect();
     Ok(VisibleChanges { changes, has_more: listed.has_more })
-}
-
-/// Shows a change without the owners that do not exist: looking each of them up is for one change.
-fn show_in_list(change: Change, relation: Relation, approvers: Vec<Principal>) -> VisibleChange {
-    VisibleChange { change, relation, approvers, unknown_owners: None }
-}
-
-/// Adds the owners that do not exist, if the caller may know them.
-fn add_unknown_owners(gateway: &Gateway, visible: VisibleChange) -> VisibleChange {
-    let VisibleChange { change, relation, .. } = &visible;
-    let may_probe = relation.is_approver || relation.is_admin;
-    let unknown = |owner: &&Principal| !gateway.auth.groups.exists(owner);
-    let unknown_owners = may_probe.then(|| change.owners.iter().filter(unknown).cloned().collect());
-    VisibleChange { unknown_owners, ..visible }
-}
-
-/// Returns the change with this id, without the owners that do not exist.
-fn find_visible(gateway: &Gateway, by: &Caller, id: &str) -> Result<VisibleChange, GatewayError> {
-    let read = gateway.store.read();
-    let change = changes::find_change(&read, id)?.ok_or_else(|| missing_change_error(id))?;
-    let approvers = current_approvers(&read, gateway.catalogue.watch(), &change)?;
-    let viewer = Viewer { gateway, by, transaction: None };
-    let relation = viewer.relation_to(&change, &approvers)?;
-    if !relation.may_see() {
-        return Err(missing_change_error(id));
-    }
-    Ok(show_in_list(change, relation, approvers))
 }
 
 /// Returns the memory in bytes for reading a change, or for running its request again. It is at most

@@ -1,7 +1,6 @@
 //! Whether an open change would still do what its difference shows.
 use super::steps::{check_author, with_definitions};
 use crate::gateway::Gateway;
-use parking_lot::Mutex;
 use penstock_auth::Authorized;
 use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -9,35 +8,10 @@ use penstock_base::principal::Principal;
 use penstock_model::changes::{self, Applicability, Change, Review};
 use penstock_store::Transaction;
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The number of computed applicabilities that are kept.
-const MAX_RECENT_CHECKS: usize = 64;
 /// The longest pause that a reader waits for, before its change is computed again.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
-
-/// The last computations of whether changes still do what their differences show. Each runs the request again, and other
-/// commits wait meanwhile, so all together take at most a fifth of the time.
-#[derive(Debug, Default)]
-pub(crate) struct ApplicabilityChecks(Mutex<RecentChecks>);
-
-#[derive(Debug, Default)]
-struct RecentChecks {
-    /// The newest last.
-    results: VecDeque<RecentCheck>,
-    /// When the next computation may begin.
-    next: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct RecentCheck {
-    id: String,
-    version: u64,
-    /// The newest sequence of the store then.
-    sequence: u64,
-    result: Applicability,
-}
 
 /// Computes whether an open change would still do what its difference shows; `None` if that cannot be computed now.
 pub(super) fn check_applicability(
@@ -47,11 +21,8 @@ pub(super) fn check_applicability(
 ) -> Option<Applicability> {
     let mut recent = gateway.applicability_checks.0.try_lock()?;
     let sequence = gateway.store.stats().sequence;
-    let is_it = |check: &&RecentCheck| {
-        check.id == change.id && check.version == change.version && check.sequence == sequence
-    };
-    if let Some(check) = recent.results.iter().find(is_it) {
-        return Some(check.result.clone());
+    if let Some(result) = recent.find(change, sequence) {
+        return Some(result.clone());
     }
     if let Some(pause) = recent.next.map(|next| next.saturating_duration_since(Instant::now())) {
         if pause > MAX_PAUSE {
@@ -66,15 +37,7 @@ pub(super) fn check_applicability(
         Err(error) if can_fail_with(&error.class) => Applicability::Fails(error),
         Err(_) => return None,
     };
-    if recent.results.len() == MAX_RECENT_CHECKS {
-        recent.results.pop_front();
-    }
-    recent.results.push_back(RecentCheck {
-        id: change.id.clone(),
-        version: change.version,
-        sequence,
-        result: result.clone(),
-    });
+    recent.keep(change, sequence, result.clone());
     Some(result)
 }
 

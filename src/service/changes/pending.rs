@@ -1,6 +1,7 @@
 //! The open changes of an object, and the steps that a caller may take with a change.
+use super::relation::Viewer;
 use super::steps::minimum_role;
-use super::{Viewer, VisibleChange, show_in_list};
+use super::visible::{VisibleChange, show_in_list};
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};

@@ -10,7 +10,7 @@
 //! - `folder` reads the files, `resources` the definitions in them
 //! - `run` compares them with what is stored, and writes what differs
 //! - `difference` shows what differs
-//! - `service_folder` applies the folder of the service
+//! - `service_folder` applies the folder of the service, and `folder_state` has how its runs ended
 //! - `drift` finds what has changed since
 //!
 //! A new kind is a variant of `DefinitionKind`, an arm of `of_kind`, a variant of [`Content`] with an arm of
@@ -47,6 +47,7 @@ macro_rules! of_kind {
 mod difference;
 mod drift;
 mod folder;
+mod folder_state;
 mod kind;
 mod resources;
 mod run;
@@ -56,14 +57,13 @@ mod tests;
 
 pub use drift::{find_drift, find_source_file};
 pub use folder::read_folder;
+pub use folder_state::{FolderOutcome, FolderRun, FolderState};
 pub(crate) use kind::StoredKind;
 pub use kind::{FindVersion, Kind, Result, delete, find, list, save};
 pub(crate) use resources::{Content, invalid_error, take_member};
 pub(crate) use run::Run;
 pub use run::apply_files;
-pub use service_folder::{
-    FolderOutcome, FolderRun, FolderState, apply_service_folder, retry_service_folder,
-};
+pub use service_folder::{apply_service_folder, retry_service_folder};
 
 use penstock_resources::definitions::{ApplyDefinitions, DefinitionId};
 

@@ -1,12 +1,14 @@
 //! The use cases of Business Objects. Only Admins define them, because a mapping sees everything that is stored.
 //!
 //! `check` tries a definition out before it is saved, `derive` builds one from a sample, and `usage` collects what
-//! depends on one.
+//! depends on one. `audit_events` changes the catalogue with the audit events of the change.
+mod audit_events;
 mod check;
 mod derive;
 mod mapping_tree;
 mod usage;
 
+pub(crate) use audit_events::{add_audit_events, change_catalogue, completion_event};
 pub use check::{DefinitionCheck, NamespaceCheck, SampleCheck, check_definition};
 pub use derive::{Derivation, default_vocabulary, derive_from_samples, derive_mapping};
 pub use mapping_tree::{MappingTree, TreeNode};
@@ -14,16 +16,14 @@ pub use usage::{
     DeletionEffects, MAX_COUNTED_OBJECTS, collect_deletion_effects, list_last_exports,
 };
 
-use crate::audit::change_event;
 use crate::changes::withdraw_abandoned;
 use crate::definitions::{Content, FindVersion, Kind, Result, Run, StoredKind};
-use crate::deletions::beginning_event;
 use crate::gateway::Gateway;
-use penstock_auth::{Account, Authorized, Caller, Role};
+use penstock_auth::{Account, Authorized, Role};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::Json;
 use penstock_base::{Preconditions, Put};
-use penstock_model::catalogue::{Action, Change, Requester};
+use penstock_model::catalogue::Requester;
 use penstock_model::resource::{Compiled, Definition, NewDefinition};
 use penstock_resources::business_object::{BusinessObject, Review};
 use penstock_resources::definitions::DefinitionKind;
@@ -146,7 +146,11 @@ impl StoredKind for BusinessObjects {
         Ok(lines)
     }
 
-    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()> {
+    fn erase(
+        run: &mut Run<'_>,
+        transaction: &mut Transaction<'_>,
+        name: &str,
+    ) -> Result<()> {
         run.catalogue.delete(transaction, run.requester, name)
     }
 }
@@ -258,52 +262,4 @@ pub(crate) fn report_withdrawal(withdrawn: Result<u64>) {
             "Withdrawing the changes of a deleted Business Object failed; the next cleanup does it."
         );
     }
-}
-
-/// Runs a change of the catalogue. Its audit events are in its commit.
-pub(crate) fn change_catalogue<T>(
-    gateway: &Gateway,
-    by: &Authorized,
-    change: impl FnOnce(Requester<'_>) -> Result<T>,
-) -> Result<T> {
-    gateway.auth.audit.flush();
-    let add_events = |transaction: &mut Transaction<'_>, change: &Change<'_>| {
-        add_audit_events(gateway, by, transaction, change)
-    };
-    change(Requester { on_commit: Some(&add_events), ..Requester::new(by, by.id()) })
-}
-
-/// Adds the audit events of a change to its commit: one for the Business Object, one for all created namespaces and one
-/// for all changed ones. A mapping may name a thousand namespaces, so they have no events of their own.
-pub(crate) fn add_audit_events(
-    gateway: &Gateway,
-    by: &Caller,
-    transaction: &mut Transaction<'_>,
-    change: &Change<'_>,
-) -> Result<()> {
-    let audit = &gateway.auth.audit;
-    for (what, is_new) in [("namespace.created", true), ("namespace.replaced", false)] {
-        let of_kind = change.namespaces.iter().filter(|put| put.is_created() == is_new);
-        let named: Vec<String> = of_kind
-            .map(Put::value)
-            .map(|namespace| format!("{:?} <{}>", namespace.name, namespace.uri_base))
-            .collect();
-        if !named.is_empty() {
-            let detail = format!("{}, for the Business Object {:?}", named.join(", "), change.name);
-            audit.add_event(transaction, &change_event(by, what, detail))?;
-        }
-    }
-    let what = match change.action {
-        Action::Created => "business-object.created",
-        Action::Replaced => "business-object.replaced",
-        Action::Deleted | Action::DeletedWithObjects(_) => "business-object.deleted",
-        Action::DeletionBegun(members) => {
-            return audit.add_event(transaction, &beginning_event(by, change, members));
-        }
-    };
-    let forced = change
-        .forced
-        .map_or_else(String::new, |loss| format!(", force=true: {loss} no longer belong to it"));
-    let detail = format!("{:?} ({}), version {}{forced}", change.name, change.id, change.version);
-    audit.add_event(transaction, &change_event(by, what, detail))
 }

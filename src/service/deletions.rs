@@ -1,14 +1,12 @@
 //! Deletes Business Objects together with their objects, in the background. A deletion continues after a restart, and
 //! while the disk is full it uses the reserve.
-use crate::audit::change_event;
-use crate::business_objects::{change_catalogue, report_withdrawal};
+use crate::business_objects::{change_catalogue, completion_event, report_withdrawal};
 use crate::changes::withdraw_abandoned;
 use crate::gateway::Gateway;
-use penstock_auth::audit::Event;
-use penstock_auth::{Authorized, Caller, Role};
+use penstock_auth::{Authorized, Role};
 use penstock_base::IfMatch;
 use penstock_base::error::GatewayError;
-use penstock_model::catalogue::{Action, Change, Requester};
+use penstock_model::catalogue::{Change, Requester};
 use penstock_model::resource::Compiled;
 use penstock_resources::business_object::DeletionCount;
 use penstock_store::Transaction;
@@ -134,27 +132,6 @@ pub(crate) fn continue_deletions(gateway: &Gateway) -> Result<bool, GatewayError
         return Ok(true);
     }
     results.into_iter().next().unwrap_or(Ok(false))
-}
-
-/// Builds the audit event of the beginning of a deletion.
-pub(crate) fn beginning_event(by: &Caller, change: &Change<'_>, members: u64) -> Event {
-    let Change { name, id, version, .. } = change;
-    let bypass = if change.bypassed { ", bypass=true" } else { "" };
-    let detail = format!("{name:?} ({id}), version {version}, with {members} objects{bypass}");
-    change_event(by, "business-object.deletion-begun", detail)
-}
-
-/// Builds the audit event of the end of a deletion. It names the account that has begun it.
-fn completion_event(gateway: &Gateway, change: &Change<'_>) -> Event {
-    let Change { name, id, version, action, .. } = change;
-    let deleted = match action {
-        Action::DeletedWithObjects(deleted) => *deleted,
-        _ => 0,
-    };
-    let compiled = gateway.catalogue.get(id);
-    let by = compiled.and_then(|compiled| compiled.object.updated_by.clone());
-    let detail = format!("{name:?} ({id}), version {version}, with {deleted} objects");
-    Event { what: "business-object.deleted", account: None, by, from: None, detail }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub use usage::{
 };
 
 use crate::changes::withdraw_abandoned;
-use crate::definitions::{Content, FindVersion, Kind, Result, Run, StoredKind};
+use crate::definitions::{Content, DefinitionBatch, FindVersion, Kind, Result, StoredKind};
 use crate::gateway::Gateway;
 use penstock_auth::{Account, Authorized, Role};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -131,8 +131,8 @@ impl StoredKind for BusinessObjects {
     }
 
     /// Returns the members of a definition, one or more lines for each. The mapping is last, as it was given.
-    fn describe(run: &Run<'_>, _: &dyn Read, name: &str) -> Result<Vec<String>> {
-        let Some(definition) = run.catalogue.find_definition(name) else { return Ok(Vec::new()) };
+    fn describe(batch: &DefinitionBatch<'_>, _: &dyn Read, name: &str) -> Result<Vec<String>> {
+        let Some(definition) = batch.catalogue.find_definition(name) else { return Ok(Vec::new()) };
         let Ok(Value::Object(members)) = serde_json::to_value(&definition) else {
             return Ok(Vec::new());
         };
@@ -147,11 +147,11 @@ impl StoredKind for BusinessObjects {
     }
 
     fn erase(
-        run: &mut Run<'_>,
+        batch: &mut DefinitionBatch<'_>,
         transaction: &mut Transaction<'_>,
         name: &str,
     ) -> Result<()> {
-        run.catalogue.delete(transaction, run.requester, name)
+        batch.catalogue.delete(transaction, batch.requester, name)
     }
 }
 

@@ -7,8 +7,8 @@
 //! folder. The gateway reads `service.definitions.dir` at the start and at SIGHUP. Both call [`apply_files`].
 //!
 //! - `kind` says what a kind is, and has the use cases
-//! - `folder` reads the files, `resources` the definitions in them
-//! - `run` compares them with what is stored, and writes what differs
+//! - `folder` reads the files, `resources` the definitions in them, and `content` is what a definition has
+//! - `run` compares them with what is stored, and writes what differs with the `batch`
 //! - `difference` shows what differs
 //! - `service_folder` applies the folder of the service, and `folder_state` has how its runs ended
 //! - `drift` finds what has changed since
@@ -44,6 +44,8 @@ macro_rules! of_kind {
     };
 }
 
+mod batch;
+mod content;
 mod difference;
 mod drift;
 mod folder;
@@ -55,13 +57,13 @@ mod service_folder;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use batch::DefinitionBatch;
+pub(crate) use content::{Content, invalid_error, take_member};
 pub use drift::{find_drift, find_source_file};
 pub use folder::read_folder;
 pub use folder_state::{FolderOutcome, FolderRun, FolderState};
 pub(crate) use kind::StoredKind;
 pub use kind::{FindVersion, Kind, Result, delete, find, list, save};
-pub(crate) use resources::{Content, invalid_error, take_member};
-pub(crate) use run::Run;
 pub use run::apply_files;
 pub use service_folder::{apply_service_folder, retry_service_folder};
 

@@ -1,5 +1,5 @@
 //! The use cases of groups. Everybody reads their names, Admins read their members and change them.
-use crate::definitions::{Content, FindVersion, Kind, Result, Run, StoredKind};
+use crate::definitions::{Content, DefinitionBatch, FindVersion, Kind, Result, StoredKind};
 use crate::gateway::Gateway;
 use penstock_auth::groups::{self, NewGroup};
 use penstock_auth::{Authorized, Role};
@@ -79,8 +79,8 @@ impl StoredKind for Groups {
         Ok(gateway.auth.groups.get(name).map(|group| group.fingerprint()))
     }
 
-    fn describe(run: &Run<'_>, _: &dyn Read, name: &str) -> Result<Vec<String>> {
-        let Some(group) = run.groups.get(name) else { return Ok(Vec::new()) };
+    fn describe(batch: &DefinitionBatch<'_>, _: &dyn Read, name: &str) -> Result<Vec<String>> {
+        let Some(group) = batch.groups.get(name) else { return Ok(Vec::new()) };
         let list = |name: &str, values: &[String]| {
             let elements = values.iter().map(|value| format!("  - {value}"));
             std::iter::once(format!("{name}:")).chain(elements).collect::<Vec<_>>()
@@ -88,8 +88,12 @@ impl StoredKind for Groups {
         Ok([list("members", &group.members), list("claimValues", &group.claim_values)].concat())
     }
 
-    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()> {
-        run.groups.delete(transaction, run.by, name)
+    fn erase(
+        batch: &mut DefinitionBatch<'_>,
+        transaction: &mut Transaction<'_>,
+        name: &str,
+    ) -> Result<()> {
+        batch.groups.delete(transaction, batch.by, name)
     }
 }
 

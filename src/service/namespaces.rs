@@ -1,6 +1,6 @@
 //! The use cases of namespaces. Contributors define and delete them.
 use crate::audit::change_event;
-use crate::definitions::{Content, Kind, Result, Run, StoredKind};
+use crate::definitions::{Content, DefinitionBatch, Kind, Result, StoredKind};
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::definition::{describe_definition, missing_error};
@@ -127,14 +127,18 @@ impl StoredKind for Namespaces {
         Ok(namespace::get(read, name)?.map(|namespace| namespace.fingerprint()))
     }
 
-    fn describe(_: &Run<'_>, read: &dyn Read, name: &str) -> Result<Vec<String>> {
+    fn describe(_: &DefinitionBatch<'_>, read: &dyn Read, name: &str) -> Result<Vec<String>> {
         let Some(there) = namespace::get(read, name)? else { return Ok(Vec::new()) };
         let generator = there.generator.name();
         Ok(vec![format!("uriBase: {}", there.uri_base), format!("generator: {generator}")])
     }
 
-    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()> {
-        erase_namespace(run.gateway, run.by, transaction, name)
+    fn erase(
+        batch: &mut DefinitionBatch<'_>,
+        transaction: &mut Transaction<'_>,
+        name: &str,
+    ) -> Result<()> {
+        erase_namespace(batch.gateway, batch.by, transaction, name)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The use cases of the shapes graphs that users define. Everybody reads them, Admins change them.
 use crate::audit::change_event;
 use crate::definitions::{
-    Content, FindVersion, Kind, Result, Run, StoredKind, invalid_error, take_member,
+    Content, DefinitionBatch, FindVersion, Kind, Result, StoredKind, invalid_error, take_member,
 };
 use crate::gateway::Gateway;
 use penstock_auth::Authorized;
@@ -114,15 +114,19 @@ impl StoredKind for ShapesGraphs {
         Ok(found.map(|graph| graph.metadata.fingerprint()))
     }
 
-    fn describe(_: &Run<'_>, read: &dyn Read, name: &str) -> Result<Vec<String>> {
+    fn describe(_: &DefinitionBatch<'_>, read: &dyn Read, name: &str) -> Result<Vec<String>> {
         let Some(there) = SHAPES_GRAPHS.get_readable(read, name)? else { return Ok(Vec::new()) };
         let head = format!("contentType: {}", there.metadata.format.media_type());
         let lines = there.text.lines().map(str::to_owned);
         Ok(std::iter::once(head).chain(lines).collect())
     }
 
-    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()> {
-        run.catalogue.delete_graph(transaction, name, run.on_graph)
+    fn erase(
+        batch: &mut DefinitionBatch<'_>,
+        transaction: &mut Transaction<'_>,
+        name: &str,
+    ) -> Result<()> {
+        batch.catalogue.delete_graph(transaction, name, batch.on_graph)
     }
 }
 

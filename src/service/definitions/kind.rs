@@ -1,6 +1,6 @@
 //! What a kind of definitions is, and the use cases, one function for each, whatever the kind.
-use super::resources::Content;
-use super::run::Run;
+use super::batch::DefinitionBatch;
+use super::content::Content;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
@@ -81,10 +81,14 @@ pub(crate) trait StoredKind {
     fn find_fingerprint(gateway: &Gateway, read: &dyn Read, name: &str) -> Result<Option<String>>;
 
     /// Returns the lines of a definition as the run has left it so far; none if it does not exist.
-    fn describe(run: &Run<'_>, read: &dyn Read, name: &str) -> Result<Vec<String>>;
+    fn describe(batch: &DefinitionBatch<'_>, read: &dyn Read, name: &str) -> Result<Vec<String>>;
 
     /// Deletes a definition in the transaction of a run, never its data.
-    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()>;
+    fn erase(
+        batch: &mut DefinitionBatch<'_>,
+        transaction: &mut Transaction<'_>,
+        name: &str,
+    ) -> Result<()>;
 }
 
 /// Lists at most `limit` definitions after the name `after`, ordered by name.

@@ -1,16 +1,14 @@
 //! Reads the definitions in files, each as its PUT takes it, and gives every error its file, line and column.
 use super::Result;
+use super::content::{Content, invalid_error, take_member};
 use super::kind::StoredKind as _;
 use crate::gateway::Gateway;
-use penstock_auth::groups::NewGroup;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_base::json::Json;
 use penstock_model::rdf::Format;
-use penstock_model::resource::CompiledDefinition;
 use penstock_model::shapes_graphs::{NewGraph, TextFormat};
 use penstock_model::source_text::{SourceText, SourceValue};
 use penstock_resources::definitions::{DefinitionFile, DefinitionId, DefinitionKind};
-use penstock_resources::namespace::DefinedNamespace;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -22,15 +20,6 @@ pub(super) struct Resource<'s> {
     /// Whether the guards against a redefinition are overridden.
     pub(super) force: bool,
     pub(super) place: ResourcePlace<'s>,
-}
-
-/// The content of a definition.
-#[derive(Debug)]
-pub(crate) enum Content {
-    Namespace(DefinedNamespace),
-    Shapes(NewGraph),
-    Group(NewGroup),
-    BusinessObject(Box<CompiledDefinition>),
 }
 
 /// Where a definition is.
@@ -268,19 +257,6 @@ fn parse_kind(text: &str) -> Result<DefinitionKind> {
 
 fn has_member(members: &[(String, Json)], name: &str) -> bool {
     members.iter().any(|(member, value)| member == name && *value != Json::Null)
-}
-
-/// Takes a member out of an object; `None` if it is absent or null.
-pub(crate) fn take_member(members: &mut Vec<(String, Json)>, name: &str) -> Option<Json> {
-    let place = members.iter().position(|(member, _)| member == name)?;
-    Some(members.remove(place).1).filter(|value| *value != Json::Null)
-}
-
-/// Returns the error of a definition with one finding.
-pub(crate) fn invalid_error(pointer: &str, message: impl Into<String>) -> GatewayError {
-    let message = message.into();
-    let findings = vec![Finding::at_pointer(pointer, message.clone())];
-    GatewayError::with_findings(ErrorClass::Invalid, message, findings)
 }
 
 /// Finds definitions that are in two files, and namespaces that a Business Object defines otherwise than a file.

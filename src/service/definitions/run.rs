@@ -2,9 +2,11 @@
 mod abandoned;
 mod errors;
 
+use super::batch::DefinitionBatch;
+use super::content::Content;
 use super::difference::compare_lines;
 use super::kind::StoredKind as _;
-use super::resources::{Content, Resource, parse_files, read_resources};
+use super::resources::{Resource, parse_files, read_resources};
 use super::{ApplyOptions, Result};
 use crate::audit::change_event;
 use crate::business_objects::{add_audit_events, report_withdrawal};
@@ -13,11 +15,10 @@ use crate::gateway::Gateway;
 use crate::namespaces::write_namespace;
 use crate::shapes_graphs::add_audit_event;
 use errors::Errors;
-use penstock_auth::groups::GroupsBatch;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{Finding, GatewayError};
 use penstock_base::managed::{ManagedDefinition, check_editable, find_managed, list_managed};
-use penstock_model::catalogue::{Action, Batch, Change, PreparedDefinition, Requester, ShapesHook};
+use penstock_model::catalogue::{Action, Batch, Change, PreparedDefinition, Requester};
 use penstock_model::namespace::Namespace;
 use penstock_model::resource::CompiledDefinition;
 use penstock_model::shapes_graphs::GraphMetadata;
@@ -80,14 +81,17 @@ fn run_files(
     let requester = Requester { on_commit: Some(&add_events), ..Requester::new(by, by.id()) };
     let mut catalogue = gateway.catalogue.begin_batch();
     let prepared = prepare_all(&mut catalogue, requester, &resources, is_committed)?;
+    let groups = gateway.auth.groups.begin_batch();
     let mut run = Run {
-        gateway,
-        by,
-        requester,
-        on_graph: &add_graph_event,
+        batch: DefinitionBatch {
+            gateway,
+            by,
+            requester,
+            on_graph: &add_graph_event,
+            catalogue,
+            groups,
+        },
         options,
-        catalogue,
-        groups: gateway.auth.groups.begin_batch(),
         report: AppliedDefinitions::default(),
         has_changes: false,
         new_names: BTreeSet::new(),
@@ -99,9 +103,8 @@ fn run_files(
         return Ok((run.report, run.has_changes));
     }
     gateway.store.commit::<_, GatewayError>(by, write)?;
-    let Run { catalogue, groups, report, has_changes, .. } = run;
-    groups.publish();
-    catalogue.publish(requester);
+    let Run { batch, report, has_changes, .. } = run;
+    batch.publish();
     if report.changes.iter().any(|change| {
         change.action == ApplyAction::Deleted && change.id.kind == DefinitionKind::BusinessObject
     }) {
@@ -155,14 +158,9 @@ fn prepare_all(
 }
 
 /// A run in its transaction.
-pub(crate) struct Run<'r> {
-    pub(crate) gateway: &'r Gateway,
-    pub(crate) by: &'r Authorized,
-    pub(crate) requester: Requester<'r>,
-    pub(crate) on_graph: ShapesHook<'r>,
+struct Run<'r> {
+    batch: DefinitionBatch<'r>,
     options: &'r ApplyOptions,
-    pub(crate) catalogue: Batch<'r>,
-    pub(crate) groups: GroupsBatch<'r>,
     report: AppliedDefinitions,
     /// Whether a definition or a record of what files define has changed.
     has_changes: bool,
@@ -219,7 +217,7 @@ impl Run<'_> {
 
     /// Checks the keys of the Business Objects that this run writes, once for all of them.
     fn check_keys(&self, transaction: &Transaction<'_>, resources: &[Resource<'_>]) -> Result<()> {
-        let mut found = self.catalogue.check_keys(transaction)?;
+        let mut found = self.batch.catalogue.check_keys(transaction)?;
         let mut errors = Errors::default();
         for resource in resources {
             if resource.id.kind == DefinitionKind::BusinessObject
@@ -298,7 +296,7 @@ impl Run<'_> {
         if !self.options.is_dry_run {
             return Ok(Vec::new());
         }
-        of_kind!(kind, K => K::describe(self, read, name))
+        of_kind!(kind, K => K::describe(&self.batch, read, name))
     }
 
     /// Writes a definition as its PUT does.
@@ -309,25 +307,30 @@ impl Run<'_> {
         prepared: Option<&PreparedDefinition>,
     ) -> Result<Written> {
         let DefinitionId { kind, name } = &resource.id;
-        let before = of_kind!(kind, K => K::find_fingerprint(self.gateway, transaction, name))?;
+        let before =
+            of_kind!(kind, K => K::find_fingerprint(self.batch.gateway, transaction, name))?;
         let after = match &resource.content {
             Content::Namespace(definition) => {
-                let base = self.gateway.catalogue.default_base(name);
+                let base = self.batch.gateway.catalogue.default_base(name);
                 let new =
                     Namespace::from_definition(definition.clone(), base, Generator::default());
-                let put = write_namespace(self.gateway, self.by, transaction, new)?;
+                let put = write_namespace(self.batch.gateway, self.batch.by, transaction, new)?;
                 Some(put.value().fingerprint()).filter(|after| before.as_ref() != Some(after))
             }
             Content::Shapes(graph) => self
+                .batch
                 .catalogue
-                .put_graph(transaction, self.requester, graph, self.on_graph)?
+                .put_graph(transaction, self.batch.requester, graph, self.batch.on_graph)?
                 .map(|graph| graph.metadata.fingerprint()),
-            Content::Group(new) => {
-                self.groups.put(transaction, self.by, new)?.map(|group| group.fingerprint())
-            }
+            Content::Group(new) => self
+                .batch
+                .groups
+                .put(transaction, self.batch.by, new)?
+                .map(|group| group.fingerprint()),
             Content::BusinessObject(_) => {
-                let by = Requester { force: resource.force, ..self.requester };
-                let put = prepared.map(|prepared| self.catalogue.put(transaction, by, prepared));
+                let by = Requester { force: resource.force, ..self.batch.requester };
+                let put =
+                    prepared.map(|prepared| self.batch.catalogue.put(transaction, by, prepared));
                 put.transpose()?.map(|saved| saved.fingerprint())
             }
         };
@@ -360,7 +363,7 @@ impl Run<'_> {
             changes.join(", ")
         };
         let detail = format!("{source}{:?}: {changes}", self.options.folder);
-        let event = change_event(self.by, "definitions.applied", detail);
-        self.gateway.auth.audit.add_event(transaction, &event)
+        let event = change_event(self.batch.by, "definitions.applied", detail);
+        self.batch.gateway.auth.audit.add_event(transaction, &event)
     }
 }

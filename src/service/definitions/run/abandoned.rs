@@ -1,5 +1,6 @@
 //! What becomes of definitions that no file has any more.
-use super::super::resources::{Content, Resource};
+use super::super::content::Content;
+use super::super::resources::Resource;
 use super::{Result, Run};
 use crate::definitions::StoredKind as _;
 use penstock_base::error::ErrorClass;
@@ -40,8 +41,7 @@ impl Run<'_> {
 
     /// Returns whether the definition of a record is stored. One that was deleted and created again is not from a file.
     fn is_stored(&self, read: &dyn Read, record: &ManagedDefinition) -> Result<bool> {
-        let found =
-            of_kind!(record.kind, K => K::find_fingerprint(self.gateway, read, &record.name))?;
+        let found = of_kind!(record.kind, K => K::find_fingerprint(self.batch.gateway, read, &record.name))?;
         Ok(found.is_some_and(|found| record.is_record_of(&found)))
     }
 
@@ -86,7 +86,7 @@ impl Run<'_> {
         let Some(there) = namespace::get(read, &record.name)? else { return Ok(false) };
         let prefix = there.identifier_prefix();
         let takes_base = |new: &DefinedNamespace| {
-            let base = self.gateway.catalogue.default_base(&new.name);
+            let base = self.batch.gateway.catalogue.default_base(&new.name);
             let new = Namespace::from_definition(new.clone(), base, Generator::default());
             new.name != there.name && new.identifier_prefix() == prefix
         };
@@ -115,7 +115,7 @@ impl Run<'_> {
         transaction: &mut Transaction<'_>,
         record: &ManagedDefinition,
     ) -> Result<AppliedDefinition> {
-        of_kind!(record.kind, K => K::erase(self, transaction, &record.name))?;
+        of_kind!(record.kind, K => K::erase(&mut self.batch, transaction, &record.name))?;
         forget_managed(transaction, record.kind, &record.name)?;
         self.has_changes = true;
         if self.options.prunes_all {

@@ -1,7 +1,10 @@
 //! `POST /api/v1/business-objects/{id}`: ingestion, as one JSON body or as a stream of lines.
+mod job;
+
+pub(crate) use job::Job;
+
 use crate::change_owners::read_change_owners;
 use crate::stream::{self, StreamForm};
-use penstock_auth::Authorized;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_http::accept::read_languages;
 use penstock_http::access::MinimumRole::Contributor;
@@ -12,21 +15,17 @@ use penstock_http::operation::{Operation, post};
 use penstock_http::origin::origin;
 use penstock_http::problem::Problem;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::{self, run_ingestion};
-use penstock_model::csv::{CsvFormat, CsvHeader};
-use penstock_model::ingest::{
-    Answer, BegunIngestion, Body, BodyForm, Mode, ObjectCondition, OnError,
-};
+use penstock_http::state::run_ingestion;
+use penstock_model::csv::CsvFormat;
+use penstock_model::ingest::{Answer, Body, BodyForm, Mode, ObjectCondition, OnError};
 use penstock_resources::change::{ChangeState, SubmittedChange};
 use penstock_resources::ingestion::Ingestion;
 use penstock_resources::object;
 use penstock_service::business_objects::find_business_object;
-use penstock_service::gateway::Gateway;
 use penstock_service::ingestions::{self, IngestionRequest, NewChange};
 use salvo::Request;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
-use std::sync::Arc;
 
 /// Returns the operations.
 pub(super) fn operations() -> Vec<Operation> {
@@ -85,34 +84,6 @@ pub(super) fn operations() -> Vec<Operation> {
             .answer_header("Location", "The path of the change.")
             .problems(&[400, 404, 408, 409, 412, 413, 415, 422, 503, 507]),
     ]
-}
-
-/// A requested ingestion, without its body.
-#[derive(Debug, Clone)]
-pub(super) struct Job {
-    pub(super) state: Arc<state::State>,
-    gateway: Gateway,
-    by: Authorized,
-    pub(super) request: IngestionRequest,
-}
-
-impl Job {
-    /// Ingests this body, unless the client leaves too many responses unread. Blocking, except for the sync.
-    pub(super) fn ingest_body(&self, body: Body<'_>) -> Result<BegunIngestion<Answer>, Problem> {
-        let capacity = self.state.unsent_responses.check_capacity(&self.by);
-        capacity.inspect_err(|problem| self.log_refusal(problem))?;
-        Ok(ingestions::begin_ingestion(&self.gateway, &self.by, &self.request, body)?)
-    }
-
-    /// Checks that the columns of a stream of CSV are fields.
-    pub(super) fn check_header(&self, header: &CsvHeader) -> Result<(), Problem> {
-        Ok(ingestions::check_csv_header(&self.gateway, &self.by, &self.request, header)?)
-    }
-
-    /// Logs that the request was refused before an ingestion began. An ingestion logs its own refusals.
-    pub(super) fn log_refusal(&self, problem: &Problem) {
-        self.request.log_refusal(&self.by, problem.detail(), problem.status().as_u16());
-    }
 }
 
 penstock_http::parameters! {

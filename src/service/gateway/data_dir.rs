@@ -1,4 +1,4 @@
-//! The data directory: its permissions, the identifier of the gateway in it, and the errors of its disk.
+//! The data directory: its permissions, the store and the identifier of the gateway in it, and the errors of its disk.
 use nix::unistd::geteuid;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, describe_shortage};

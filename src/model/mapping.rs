@@ -2,10 +2,11 @@
 //!
 //! A mapping is a finite tree of shapes: `compiled` has the whole, `shape` the tree. `yaml` reads YAML or JSON with the
 //! position of every node. `compile` converts the nodes into the tree and reports every error. `path` parses the forms of a
-//! path. `kind` has what is known of each type of values, `literal` and `value` have these types. `group` knows the objects
-//! in the JSON that have no node, and `map` those whose names are data. `schema` writes the JSON Schema, and `shapes` writes
-//! SHACL and ShEx. `example` builds an object that the mapping accepts. `document` says where the objects are in what
-//! senders send. `namespaces` looks up the namespaces that a mapping names.
+//! path. `kind` has what is known of each kind of values, `literal` the types of literals, and `value` the kind of each type.
+//! `codes` has what the JSON has in place of values. `group` knows the objects in the JSON that have no node, and `map` those
+//! whose names are data. `schema` writes the JSON Schema, and `shapes` writes SHACL and ShEx. `example` builds an object that
+//! the mapping accepts. `document` says where the objects are in what senders send. `namespaces` looks up the namespaces that
+//! a mapping names.
 //!
 //! # The text
 //! The root is a definition with `type: object`, a `path` that names the namespace of its objects (`Plant:.`), and

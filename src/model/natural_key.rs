@@ -4,8 +4,8 @@
 //! by `/`. So the same data leads to the same object, whatever its order and source. An object that has its key values but
 //! another URI keeps that URI. An index finds such objects: `index` maintains it in every commit that changes the graph.
 //! `definition` has the keys of a mapping, and `agreement` checks that all mappings agree on the key of a namespace.
-//! `build` creates the index of a key that a definition adds to a namespace with objects, and `builds` those of all its keys.
-//! `text` has the texts of values in keys.
+//! `build` creates the index of one key that a definition adds to a namespace with objects. `builds` does so for all keys of a
+//! commit, and removes the entries of keys that no definition has any more. `text` has the texts of values in keys.
 //!
 //! A key belongs to its namespace: it covers all objects with quads in the namespace's graph, whatever wrote them.
 

@@ -1,4 +1,4 @@
-//! The shapes graphs of the catalogue in memory.
+//! What the catalogue has in memory of each shapes graph.
 use crate::shapes_graphs::{GraphMetadata, StoredGraph};
 use penstock_base::error::GatewayError;
 use std::collections::BTreeMap;

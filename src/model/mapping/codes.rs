@@ -1,6 +1,6 @@
 //! The codes of a field: what the JSON has in place of the values in the graph (`base` and `values` in a mapping).
 //!
-//! `values` has what depends on the type of the values.
+//! `values` finds the codes of values, which depend on their type, and adds codes to a list.
 mod values;
 
 pub(crate) use values::expand_code;

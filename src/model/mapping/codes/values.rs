@@ -1,4 +1,4 @@
-//! Finds the code of a value, and the value of a code that is relative to a base.
+//! Finds the code of a value, and the value of a code that is relative to a base. Adds the codes of values to a list.
 use super::{CodeList, Codes};
 use crate::mapping::Value;
 use crate::namespace::encode_segment;

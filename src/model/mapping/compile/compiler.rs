@@ -1,4 +1,4 @@
-//! What is known while a mapping is compiled, and its limits.
+//! What is known while a mapping is compiled, and the limits of mappings and of what is reported about them.
 use super::position::Position;
 use crate::mapping::yaml::Location;
 use crate::mapping::{Outer, Prefixes, Reading, Step};

@@ -256,7 +256,7 @@ pub(crate) const LANGUAGE_MAP: Kind = Kind {
 };
 
 /// The type of values of any type in GraphQL.
-pub(crate) const JSON_SCALAR: Scalar = Scalar {
+const JSON_SCALAR: Scalar = Scalar {
     name: "PenstockJSON",
     about: Some((
         "Any JSON value, with the digits of its numbers and the order of its members.",

@@ -1,7 +1,6 @@
 //! Opens the catalogue.
 use super::entry::Entries;
-use super::shapes_graphs::read_all;
-use super::{Catalogue, CatalogueSettings};
+use super::{Catalogue, CatalogueSettings, shapes_graphs};
 use crate::change_feed::Watch;
 use parking_lot::RwLock;
 use penstock_base::clock::Clock;
@@ -14,7 +13,7 @@ impl Catalogue {
     /// Reads all definitions and shapes graphs from the store and compiles them.
     pub fn open(store: Store, defaults: CatalogueSettings) -> Result<Self, GatewayError> {
         let entries = Entries::read_all(&store.read())?;
-        let shapes = read_all(&store.read())?;
+        let shapes = shapes_graphs::read_all(&store.read())?;
         Ok(Self {
             store,
             settings: Arc::new(defaults),

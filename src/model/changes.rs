@@ -4,7 +4,7 @@
 //! discarded. Approving runs the same request again, with the identifiers that were minted first, and commits only if the
 //! difference is still the same. So what was approved is exactly what is stored.
 //!
-//! `record` has the stored form, `difference` what a change would do. `read` reads the documents of a change, `storage` keeps
+//! `record` has the stored form, `difference` what a change would do. `read` reads the parts of a change, `storage` keeps
 //! changes within their limits, and `open` has the index of the open ones. `submit` and `review` have the steps, `list` finds
 //! and lists changes.
 //!
@@ -23,13 +23,13 @@ mod submit;
 #[cfg(test)]
 mod tests;
 
-pub use difference::DifferenceItem;
 pub(crate) use difference::for_each_item;
+pub use difference::{DifferenceItem, read_difference};
 pub use list::{
-    ChangeContent, ChangePage, ListedChanges, Selection, current_approvers, find_change,
-    list_changes, read_content, read_difference,
+    ChangePage, ListedChanges, Selection, current_approvers, find_change, list_changes,
 };
 pub use open::{OpenChange, SubjectHashes, is_touched, iter_open_changes};
+pub use read::{ChangeContent, read_content};
 pub use record::{Change, ChangeAction, ChangeCounts, HistoryEntry};
 pub use review::{
     Applicability, Decision, Review, StepCheck, StepHook, check_applicability,

@@ -1,6 +1,8 @@
 //! What a change would do: each object before and after it, and the quads that it adds and removes.
 use super::compression::compress;
 use super::open::hash_subject;
+use super::read::{Part, read_json};
+use super::record::Change;
 use crate::ingest::{Answer, Request};
 use crate::list::find_owner;
 use crate::mapping::Shape;
@@ -101,6 +103,21 @@ pub(super) fn compute_difference(
         Ok(ControlFlow::Continue(()))
     })?;
     pages.finish()
+}
+
+/// Returns a page of the difference of a change; none past its end.
+///
+/// # Errors
+/// The errors of the store.
+pub fn read_difference(
+    read: &dyn Read,
+    change: &Change,
+    page: u32,
+) -> Result<Vec<DifferenceItem>, GatewayError> {
+    if page >= change.pages {
+        return Ok(Vec::new());
+    }
+    read_json(read, change, Part::Page(page))
 }
 
 /// Calls `visit` with each object that the transaction changes: first those of the request in its order, then the others by

@@ -1,7 +1,5 @@
-//! Finds and lists changes, and reads what is shown of them.
-use super::difference::DifferenceItem;
+//! Finds and lists changes.
 use super::open::OPEN;
-use super::read::{Part, read_json, read_part};
 use super::record::Change;
 use super::storage::{CHANGES, read_stored};
 use crate::catalogue;
@@ -9,7 +7,6 @@ use crate::change_feed::Watch;
 use penstock_base::error::GatewayError;
 use penstock_base::principal::Principal;
 use penstock_resources::change::ChangeState;
-use penstock_resources::ingestion::Warning;
 use penstock_store::{Read, ReadStore};
 use std::collections::HashMap;
 
@@ -25,15 +22,6 @@ pub enum Selection {
     Open,
     /// All.
     All,
-}
-
-/// What was sent as a change, and what the ingestion warned of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangeContent {
-    /// The request as received.
-    pub request: Vec<u8>,
-    /// The warnings.
-    pub warnings: Vec<Warning>,
 }
 
 /// A page of changes.
@@ -150,28 +138,4 @@ pub fn list_changes(
             found.changes.push(change);
         }
     }
-}
-
-/// Returns what was sent as a change.
-///
-/// # Errors
-/// The errors of the store.
-pub fn read_content(read: &dyn Read, change: &Change) -> Result<ChangeContent, GatewayError> {
-    let request = read_part(read, change, Part::Request)?;
-    Ok(ChangeContent { request, warnings: read_json(read, change, Part::Warnings)? })
-}
-
-/// Returns a page of the difference of a change; none past its end.
-///
-/// # Errors
-/// The errors of the store.
-pub fn read_difference(
-    read: &dyn Read,
-    change: &Change,
-    page: u32,
-) -> Result<Vec<DifferenceItem>, GatewayError> {
-    if page >= change.pages {
-        return Ok(Vec::new());
-    }
-    read_json(read, change, Part::Page(page))
 }

@@ -5,6 +5,7 @@ use crate::ingest::MintedIdentifier;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::table::Table;
+use penstock_resources::ingestion::Warning;
 use penstock_store::Read;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -28,6 +29,15 @@ pub(super) enum Part {
     Subjects,
 }
 
+/// What was sent as a change, and what the ingestion warned of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeContent {
+    /// The request as received.
+    pub request: Vec<u8>,
+    /// The warnings.
+    pub warnings: Vec<Warning>,
+}
+
 impl Part {
     /// Returns its key.
     pub(super) fn key(self, id: Uuid) -> (Uuid, u8, u32) {
@@ -40,6 +50,15 @@ impl Part {
         };
         (id, kind, number)
     }
+}
+
+/// Returns what was sent as a change.
+///
+/// # Errors
+/// The errors of the store.
+pub fn read_content(read: &dyn Read, change: &Change) -> Result<ChangeContent, GatewayError> {
+    let request = read_part(read, change, Part::Request)?;
+    Ok(ChangeContent { request, warnings: read_json(read, change, Part::Warnings)? })
 }
 
 /// Returns the identifiers that were minted for a change.

@@ -59,7 +59,7 @@ impl<'d> Around<'d> {
 }
 
 /// The way from a document to its objects.
-pub(super) struct Walk<'f, 'm, 'd> {
+struct Walk<'f, 'm, 'd> {
     finder: &'f mut ObjectFinder<'m>,
     fields: Rc<[OuterField<'m>]>,
     /// The JSON Pointer of the current value.
@@ -72,11 +72,7 @@ pub(super) struct Walk<'f, 'm, 'd> {
 }
 
 impl<'f, 'm, 'd> Walk<'f, 'm, 'd> {
-    pub(super) fn new(
-        finder: &'f mut ObjectFinder<'m>,
-        document: &'d Json,
-        pointer: String,
-    ) -> Self {
+    fn new(finder: &'f mut ObjectFinder<'m>, document: &'d Json, pointer: String) -> Self {
         let fields = Rc::clone(&finder.fields);
         let find = |field: &OuterField<'_>| {
             let Outer::At(names) = field.outer else { return None };
@@ -92,7 +88,7 @@ impl<'f, 'm, 'd> Walk<'f, 'm, 'd> {
     }
 
     /// Adds the objects that these steps lead to from a value.
-    pub(super) fn visit(&mut self, steps: &[Step], json: &'d Json) -> Result<(), GatewayError> {
+    fn visit(&mut self, steps: &[Step], json: &'d Json) -> Result<(), GatewayError> {
         let Some((step, rest)) = steps.split_first() else { return self.add_object(json) };
         let before = self.find_members(json);
         match (step, json) {

@@ -2,7 +2,8 @@
 //! or deletes them.
 //!
 //! The commit of an ingestion stores its dead letters, so neither exists without the other. `record` has their stored
-//! form and tables, `errors` the form of their errors, `shares` the limits, `change` adds and removes them.
+//! form and their tables, `errors` the form of their errors, `shares` the totals and the limits, `change` adds and removes
+//! them.
 //!
 //! Dead letters are evicted in the order of their sequences, because a clock can be set back.
 //! They expire by elapsed time, so setting a clock ahead removes nothing. A removal needs only the entry in

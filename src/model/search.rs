@@ -3,7 +3,7 @@
 //! `filter` has the conditions on an object, `field_name` finds the field that a name means, `text` reads conditions from
 //! texts, and `matching` evaluates them. `order` and `cursor` have the position of an object in a listing. `clue` asks the
 //! indexes about a filter, of which `values` knows which stored values a field shows how. `narrow` finds candidates, and
-//! `page_search` reads those that pass. `ordered` lists objects in the order of the index of values, and `page` puts everything
+//! `page_search` reads and tests them. `ordered` lists objects in the order of the index of values, and `page` puts everything
 //! together. `referrers` finds the objects that refer to an object. `walk` passes all selected objects to a function. `budget`
 //! limits how many objects a search may examine.
 //!

@@ -1,4 +1,4 @@
-//! An object as it was read from a body.
+//! An object as it was read from a body, or the error of its text.
 use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json::Json;
 use std::ops::Range;

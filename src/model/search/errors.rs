@@ -1,4 +1,4 @@
-//! The errors of searches that do not fit a Business Object.
+//! The errors of invalid searches.
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::nearest::find_nearest;
 

@@ -41,7 +41,7 @@ pub(super) struct PageSearch<'r> {
 pub(super) struct RoundedObjects {
     /// The property, and the key with its class.
     pub(super) place: (NamedNode, ValueClass, ValueKey),
-    /// At most one more than a listing visits.
+    /// If there are more than a listing by values visits (`ordered`), only one more.
     pub(super) uris: Vec<NamedNode>,
 }
 

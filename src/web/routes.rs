@@ -122,7 +122,7 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&post, "/admin/views/{id}/delete",            User,        admin::views::delete_saved_view),
         page_route(&get,  "/admin/changes",                      User,        admin::changes::list::list_changes),
         // Before the routes with an id, since the router takes the first match.
-        page_route(&get,  "/admin/changes/to-approve",           User,        admin::approval_count::show_count),
+        page_route(&get,  "/admin/changes/to-approve",           User,        admin::changes::to_approve::show_count),
         page_route(&get,  "/admin/changes/{id}",                 User,        admin::changes::show_change),
         page_route(&get,  "/admin/changes/{id}/progress",        User,        admin::changes::show_progress),
         page_route(&post, "/admin/changes/{id}/submit",          User,        StepForm(ChangeAction::Submit)),

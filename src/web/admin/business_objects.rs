@@ -3,7 +3,7 @@ use super::check;
 use super::form::take_form;
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::labels::Labelled as _;
-use super::menu::view_path;
+use super::objects::view_path;
 use super::schedule::{ShownSchedule, describe_cron};
 use super::words;
 use askama::Template;

@@ -28,6 +28,7 @@ use salvo::{Depot, Request, handler};
 mod decision;
 pub(super) mod difference;
 pub(crate) mod list;
+pub(crate) mod to_approve;
 
 /// A change in a list.
 pub(super) struct ChangeRow {

@@ -1,8 +1,9 @@
 //! What every page has: the menu for the caller's role, a notice about the last action, and the response headers. Handlers
 //! return a [`PageReply`], which removes the cookie of the notice that their page shows.
+use super::approval_count::ApprovalCount;
 use super::assets;
 pub(crate) use super::menu::Section;
-use super::menu::{ApprovalCount, Item, MenuViews, ShownGroup, list_groups};
+use super::menu::{Item, MenuViews, ShownGroup, list_groups};
 use crate::sign_in::{redirect, render_page, show_text_with_policy};
 use askama::Template;
 use penstock_auth::oidc::Oidc;

@@ -1,16 +1,12 @@
-//! The menu of every page: its entries in groups, the saved views below their Business Objects, and how many changes wait
-//! for the viewer's approval.
+//! The menu of every page: its entries in groups, and the saved views below their Business Objects.
+use super::objects::view_path;
 use penstock_auth::{Caller, Role};
-use penstock_http::path::encode_segment;
 use penstock_http::state::gateway;
 use penstock_service::views::{list_views, list_views_by_business_object};
 use salvo::Depot;
-use std::fmt;
 
 /// The maximum number of saved views in the menu. The list of views has the others.
 const MAX_VIEWS: usize = 12;
-/// The maximum number that the menu shows. Counting ends above it.
-pub(super) const MAX_TO_APPROVE: usize = 99;
 
 /// The section of the interface that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,36 +170,6 @@ impl MenuViews {
 
     pub(super) fn is_empty(&self) -> bool {
         self.business_objects.is_empty() && !self.has_more
-    }
-}
-
-/// Returns the path of the list that a view begins, without the prefix.
-pub(super) fn view_path(business_object: &str, view: &str) -> String {
-    format!("/admin/objects/{}?view={}", encode_segment(business_object), encode_segment(view))
-}
-
-/// How many changes wait for the viewer's approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ApprovalCount(pub(super) usize);
-
-impl ApprovalCount {
-    /// Returns the count that the counter has left for the page of this request.
-    pub(super) fn of_request(depot: &Depot) -> Option<Self> {
-        depot.get_typed::<Self>().ok().copied()
-    }
-
-    pub(super) fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-}
-
-impl fmt::Display for ApprovalCount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 > MAX_TO_APPROVE {
-            write!(f, "{MAX_TO_APPROVE}+")
-        } else {
-            write!(f, "{}", self.0)
-        }
     }
 }
 

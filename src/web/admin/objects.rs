@@ -1,10 +1,10 @@
 //! The page "Explore": the objects of a Business Object with filters, charts, facets and a table. Its state is the address.
 //!
-//! - `state`: what the page shows, and its address; `conditions`, `columns`, `order`: parts of it; `address`: the parameters
+//! - `address`: the address and its parameters; `state`: what the page shows; `conditions`, `columns`, `order`: parts of it
 //! - `filters`, `column_form`: the filters and how to add one; how to change the columns
 //! - `table`: the rows; `empty`: what the page says without one
-//! - `parts`: what loads on its own: `bars`, `lines` with their `scale`, `facets`, suggestions; `part_request`: what it is
-//!   about
+//! - `part_request`: what a request for the page or a part of it is about
+//! - `parts`: what loads on its own: `bars`, `lines` with their `scale`, `facets`, suggestions
 //! - `saved`: saved views; `requests`: the same question for programs
 use super::filter_bar::Select;
 use super::frame::{Frame, PageReply, PageResult, Section, read_cookie};
@@ -55,6 +55,8 @@ pub(crate) mod saved;
 mod scale;
 mod state;
 mod table;
+
+pub(super) use address::view_path;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;

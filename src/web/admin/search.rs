@@ -1,8 +1,8 @@
 //! `/admin/search`: one search field for pages, Business Objects, saved views, objects, exports and settings.
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::menu::list_groups;
-use super::menu::view_path;
 use super::object::object_path;
+use super::objects::view_path;
 use super::words::{self, shorten_text};
 use askama::Template;
 use penstock_auth::{Authorized, Role};

@@ -1,4 +1,4 @@
-//! How pages name an object: the address of its page, its label, and the value that names it in a table or a list.
+//! How pages name an object: the address of its page, its label, and the values of tables and lists, which may name one.
 use crate::admin::frame::Frame;
 use crate::admin::words::shorten_text;
 use penstock_http::path::encode_segment;

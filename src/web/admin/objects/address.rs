@@ -1,4 +1,4 @@
-//! The parameters of the page's address: which there are, and how they are read and written.
+//! The address of the page: where a view begins, which parameters there are, and how they are read and written.
 use penstock_http::path::encode_segment;
 use penstock_http::problem::Problem;
 use penstock_http::query::{Query, parse_form};
@@ -46,6 +46,11 @@ pub(super) const FILTER_NAMES: [[&str; 3]; 5] = [
 
 /// A parameter of an address, and its value.
 pub(super) type Pair = (String, String);
+
+/// Returns the path of the list that a view begins, without the prefix.
+pub(in crate::admin) fn view_path(business_object: &str, view: &str) -> String {
+    format!("/admin/objects/{}?view={}", encode_segment(business_object), encode_segment(view))
+}
 
 /// Reads the parameters of a page or of a part of it.
 ///

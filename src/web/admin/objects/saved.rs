@@ -1,9 +1,10 @@
 //! A saved view above the page that it begins, and the form that saves what the page shows as a view.
-use super::address::{ADDRESS, Pair, UNSAVED_NAME, UNSAVED_SHARED, find_value, write_query};
+use super::address::{
+    ADDRESS, Pair, UNSAVED_NAME, UNSAVED_SHARED, find_value, view_path, write_query,
+};
 use super::state::State;
 use crate::admin::form::{Form, take_form};
 use crate::admin::frame::{PageReply, PageResult};
-use crate::admin::menu::view_path;
 use penstock_auth::{Authorized, Caller};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{self, MAX_NESTING};

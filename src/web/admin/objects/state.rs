@@ -164,7 +164,7 @@ impl State {
         write_query(&self.list_pairs(shape))
     }
 
-    /// Returns the parameters of the address with this state, for the field `address` of a form.
+    /// Returns the parameters of the address with this state, for the field [`ADDRESS`](super::address::ADDRESS) of a form.
     pub(super) fn to_form(&self, shape: &Shape) -> String {
         write_parameters(&self.list_pairs(shape))
     }

@@ -1,14 +1,10 @@
 //! A whole backup: verifying it, and restoring a store from it.
 use crate::backup::Backup;
-use crate::restore::{Restored, restore_file, summarize_end};
+use crate::restore::{Restored, SEQUENCE_JUMP, restore_file, summarize_end};
 use crate::{Error, files, journal};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// How far the counters and sequences of a restored store jump ahead. It is more than a gateway uses between
-/// a backup and the loss of its data.
-pub const SEQUENCE_JUMP: u64 = 1_000_000;
 
 /// A backup file, as written by [`ReadStore::write_backup`](crate::ReadStore::write_backup).
 #[derive(Debug)]

@@ -48,7 +48,7 @@ mod varint;
 mod verify;
 
 pub use backup::Backup;
-pub use backup_file::{BackupFile, SEQUENCE_JUMP, verify_backup};
+pub use backup_file::{BackupFile, verify_backup};
 pub use coded::{CodeReader, CodedQuads, CodedValues};
 pub use data_dir::is_in_use;
 pub use error::{Corruption, DiskFull, Error, LostCause, UnreadableDocument};
@@ -60,7 +60,9 @@ pub use journal::{FrameReader, MAX_ZSTD_WINDOW_LOG};
 pub use options::{Commit, Options, Progress, SnapshotLimits, SnapshotStats, Stats};
 pub use read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue};
 pub use reader::{QuadPosition, Reader};
-pub use restore::{NEW_COUNTERS, NewStore, NewStorePlan, Restored, UnpublishedStore};
+pub use restore::{
+    NEW_COUNTERS, NewStore, NewStorePlan, Restored, SEQUENCE_JUMP, UnpublishedStore,
+};
 pub use snapshot::Snapshot;
 pub use steps::Stage;
 pub use store::{ReadStore, Store};

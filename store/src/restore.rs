@@ -19,6 +19,10 @@ const MAX_COUNTER_BYTES: usize = if cfg!(test) { 16 << 10 } else { 128 << 20 };
 /// The memory of a counter but for its name.
 const COUNTER_OVERHEAD_BYTES: usize = 100;
 
+/// How far the counters and sequences of a restored store jump ahead. It is more than a gateway uses between
+/// a backup and the loss of its data.
+pub const SEQUENCE_JUMP: u64 = 1_000_000;
+
 /// The key of a document in each collection of counters: where a counter begins that is not there yet. A counter, or what
 /// it counts, may be newer than the backup, and may have been lost with numbers that were issued.
 pub const NEW_COUNTERS: &[u8] = b"";

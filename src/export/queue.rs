@@ -33,6 +33,7 @@ use tokio::sync::Notify;
 
 /// The number of records that are read at a time.
 pub(super) const RECORDS_PER_READ: usize = 200;
+
 /// The queues of all targets.
 #[derive(Debug)]
 pub(super) struct ExportQueue {

@@ -1,5 +1,4 @@
-//! The quad index: the state of the journal as ordered maps. It can be rebuilt at any time by replaying the
-//! journal.
+//! The quad index: the state of the journal as ordered maps. It can be rebuilt at any time by replaying the journal.
 mod apply;
 mod block;
 mod block_source;

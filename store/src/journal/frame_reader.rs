@@ -18,12 +18,12 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// Reads frames with payloads of at most so many bytes. `offset` is the position of the stream.
-    pub(crate) fn with_limit(input: R, max_payload_bytes: u32, offset: u64) -> Self {
+    pub(super) fn with_limit(input: R, max_payload_bytes: u32, offset: u64) -> Self {
         Self { input, max_payload_bytes, offset }
     }
 
     /// Returns the position of the next frame, in bytes.
-    pub(crate) fn offset(&self) -> u64 {
+    pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 

@@ -2,7 +2,7 @@
 use super::root;
 use penstock_test_support::prelude::*;
 use syn::visit::{self, Visit};
-use syn::{Attribute, ItemFn, ItemImpl, ItemMod, ItemUse, Macro, UseTree, Visibility};
+use syn::{Attribute, ImplItemFn, Item, ItemMod, ItemUse, Macro, UseTree, Visibility};
 
 type Names = Vec<String>;
 
@@ -64,30 +64,34 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
 }
 
 impl<'ast> Visit<'ast> for Source {
-    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
-        if module.content.is_none() && !is_for_tests(&module.attrs) {
-            self.children.push(module.ident.to_string());
-        } else if !is_for_tests(&module.attrs) {
-            visit::visit_item_mod(self, module);
+    fn visit_item(&mut self, item: &'ast Item) {
+        let attributes: &[Attribute] = match item {
+            Item::Fn(function) => &function.attrs,
+            Item::Impl(block) => &block.attrs,
+            Item::Mod(module) => &module.attrs,
+            Item::Use(import) => &import.attrs,
+            _ => &[],
+        };
+        if !is_for_tests(attributes) {
+            visit::visit_item(self, item);
         }
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast ImplItemFn) {
+        if !is_for_tests(&function.attrs) {
+            visit::visit_impl_item_fn(self, function);
+        }
+    }
+
+    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+        if module.content.is_none() {
+            self.children.push(module.ident.to_string());
+        }
+        visit::visit_item_mod(self, module);
     }
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
-        if !is_for_tests(&item.attrs) {
-            self.collect_imports(&item.tree, &[], !matches!(item.vis, Visibility::Inherited));
-        }
-    }
-
-    fn visit_item_fn(&mut self, function: &'ast ItemFn) {
-        if !is_for_tests(&function.attrs) {
-            visit::visit_item_fn(self, function);
-        }
-    }
-
-    fn visit_item_impl(&mut self, block: &'ast ItemImpl) {
-        if !is_for_tests(&block.attrs) {
-            visit::visit_item_impl(self, block);
-        }
+        self.collect_imports(&item.tree, &[], !matches!(item.vis, Visibility::Inherited));
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -115,7 +119,7 @@ impl Crate {
         while let Some((module, file, below)) = found.pop() {
             let source = Source::read(&file);
             for child in &source.children {
-                let path = [module.as_slice(), &[child.clone()]].concat();
+                let path = [module.as_slice(), std::slice::from_ref(child)].concat();
                 found.push((path, below.join(format!("{child}.rs")), below.join(child)));
             }
             sources.insert(module, source);
@@ -131,9 +135,10 @@ impl Crate {
             "self" => Some((module.to_vec(), rest.to_vec())),
             "super" => {
                 let parent = &module[..module.len() - 1];
-                match rest.first().is_some_and(|name| name == "super") {
-                    true => self.begin(parent, rest),
-                    false => Some((parent.to_vec(), rest.to_vec())),
+                if rest.first().is_some_and(|name| name == "super") {
+                    self.begin(parent, rest)
+                } else {
+                    Some((parent.to_vec(), rest.to_vec()))
                 }
             }
             _ => {
@@ -158,10 +163,8 @@ impl Crate {
         let mut imports = self.sources[&module].imports.iter();
         let Some((_, import)) = imports.find(|(known, _)| known == name) else { return module };
         match self.begin(&module, import) {
-            Some((from, path)) if (&from, path.as_slice()) != (&module, rest) => {
-                self.resolve(from, &[&path, &rest[1..]].concat(), depth + 1)
-            }
-            _ => module,
+            Some((from, path)) => self.resolve(from, &[&path, &rest[1..]].concat(), depth + 1),
+            None => module,
         }
     }
 
@@ -209,4 +212,23 @@ fn no_files_import_each_other_in_a_circle() {
         let files = read.files_in_circles();
         assert!(files.is_empty(), "these import each other: {files:#?}");
     }
+}
+
+#[test]
+fn a_circle_is_found_through_a_module_that_passes_a_name_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let find = |b: &str| {
+        let lib = "mod a;\nmod b;\npub use a::A;\n#[cfg(test)]\nuse b::f;\n";
+        let a = "use super::b;\npub struct A;\nfn g() { b::f() }\n";
+        for (name, text) in [("lib.rs", lib), ("a.rs", a), ("b.rs", b)] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        let read = Crate::read(dir.path());
+        read.files_in_circles().into_iter().map(Path::to_owned).collect::<Vec<_>>()
+    };
+    let circle = ["a.rs", "b.rs"].map(|name| dir.path().join(name));
+    assert_eq!(find("use crate::A;\npub fn f() { drop(A) }\n"), circle);
+    assert_eq!(find("pub fn f() { drop(super::A) }\n"), circle);
+    assert_eq!(find("pub fn f() { println!(\"{:?}\", crate::A) }\n"), circle);
+    assert!(find("pub fn f() {}\n#[cfg(test)]\nmod tests {\n    use crate::A;\n}\n").is_empty());
 }

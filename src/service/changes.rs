@@ -13,7 +13,7 @@ use penstock_model::changes::{
 use penstock_resources::change::ChangeState;
 
 mod applicability;
-mod events;
+mod audit_events;
 mod pending;
 mod recent_checks;
 mod relation;
@@ -22,7 +22,7 @@ mod visible;
 mod waiting;
 mod waiting_counts;
 
-pub(crate) use events::submission_event;
+pub(crate) use audit_events::submission_event;
 pub use pending::{TouchingChanges, list_allowed_actions, list_touching_changes};
 pub(crate) use recent_checks::ApplicabilityChecks;
 pub use relation::{Relation, RelationFilter, is_in_audience};

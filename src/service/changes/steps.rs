@@ -1,6 +1,6 @@
 //! The steps of changes. Each checks in its commit who takes it, from the accounts, groups and definitions that the commit
 //! sees.
-use super::events::{bypass_event, describe_change, step_event};
+use super::audit_events::{bypass_event, describe_change, step_event};
 use super::relation::Viewer;
 use super::visible::{VisibleChange, add_unknown_owners, find_visible, show_in_list};
 use crate::gateway::Gateway;

@@ -1,14 +1,14 @@
 //! The use cases of Business Objects. Only Admins define them, because a mapping sees everything that is stored.
 //!
 //! `check` tries a definition out before it is saved, `derive` builds one from a sample, and `usage` collects what
-//! depends on one. `audit_events` changes the catalogue with the audit events of the change.
+//! depends on one. `audit_events` adds the audit events to a change of the catalogue.
 mod audit_events;
 mod check;
 mod derive;
 mod mapping_tree;
 mod usage;
 
-pub(crate) use audit_events::{add_audit_events, change_catalogue, completion_event};
+pub(crate) use audit_events::{add_audit_events, change_catalogue, deletion_end_event};
 pub use check::{DefinitionCheck, NamespaceCheck, SampleCheck, check_definition};
 pub use derive::{Derivation, default_vocabulary, derive_from_samples, derive_mapping};
 pub use mapping_tree::{MappingTree, TreeNode};

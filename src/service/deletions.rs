@@ -1,6 +1,6 @@
 //! Deletes Business Objects together with their objects, in the background. A deletion continues after a restart, and
 //! while the disk is full it uses the reserve.
-use crate::business_objects::{change_catalogue, completion_event, report_withdrawal};
+use crate::business_objects::{change_catalogue, deletion_end_event, report_withdrawal};
 use crate::changes::withdraw_abandoned;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
@@ -112,7 +112,7 @@ pub(crate) fn continue_deletions(gateway: &Gateway) -> Result<bool, GatewayError
         // After a restart that follows the last commit, nothing would know of them any more.
         gateway.validations.remove_reports(&id);
         let add_event = |transaction: &mut Transaction<'_>, change: &Change<'_>| {
-            let event = completion_event(gateway, change);
+            let event = deletion_end_event(gateway, change);
             gateway.auth.audit.add_event(transaction, &event)
         };
         results.push(gateway.catalogue.continue_deletion(

@@ -1,4 +1,4 @@
-//! Changes of the catalogue, with their audit events.
+//! The audit events of changes of the catalogue, in their commits.
 use crate::audit::change_event;
 use crate::definitions::Result;
 use crate::gateway::Gateway;
@@ -46,7 +46,7 @@ pub(crate) fn add_audit_events(
         Action::Replaced => "business-object.replaced",
         Action::Deleted | Action::DeletedWithObjects(_) => "business-object.deleted",
         Action::DeletionBegun(members) => {
-            return audit.add_event(transaction, &beginning_event(by, change, members));
+            return audit.add_event(transaction, &deletion_start_event(by, change, members));
         }
     };
     let forced = change
@@ -57,7 +57,7 @@ pub(crate) fn add_audit_events(
 }
 
 /// Builds the audit event of the beginning of a deletion.
-fn beginning_event(by: &Caller, change: &Change<'_>, members: u64) -> Event {
+fn deletion_start_event(by: &Caller, change: &Change<'_>, members: u64) -> Event {
     let Change { name, id, version, .. } = change;
     let bypass = if change.bypassed { ", bypass=true" } else { "" };
     let detail = format!("{name:?} ({id}), version {version}, with {members} objects{bypass}");
@@ -65,7 +65,7 @@ fn beginning_event(by: &Caller, change: &Change<'_>, members: u64) -> Event {
 }
 
 /// Builds the audit event of the end of a deletion. It names the account that has begun it.
-pub(crate) fn completion_event(gateway: &Gateway, change: &Change<'_>) -> Event {
+pub(crate) fn deletion_end_event(gateway: &Gateway, change: &Change<'_>) -> Event {
     let Change { name, id, version, action, .. } = change;
     let deleted = match action {
         Action::DeletedWithObjects(deleted) => *deleted,

@@ -307,30 +307,26 @@ impl Run<'_> {
         prepared: Option<&PreparedDefinition>,
     ) -> Result<Written> {
         let DefinitionId { kind, name } = &resource.id;
-        let before =
-            of_kind!(kind, K => K::find_fingerprint(self.batch.gateway, transaction, name))?;
+        let batch = &mut self.batch;
+        let before = of_kind!(kind, K => K::find_fingerprint(batch.gateway, transaction, name))?;
         let after = match &resource.content {
             Content::Namespace(definition) => {
-                let base = self.batch.gateway.catalogue.default_base(name);
+                let base = batch.gateway.catalogue.default_base(name);
                 let new =
                     Namespace::from_definition(definition.clone(), base, Generator::default());
-                let put = write_namespace(self.batch.gateway, self.batch.by, transaction, new)?;
+                let put = write_namespace(batch.gateway, batch.by, transaction, new)?;
                 Some(put.value().fingerprint()).filter(|after| before.as_ref() != Some(after))
             }
-            Content::Shapes(graph) => self
-                .batch
+            Content::Shapes(graph) => batch
                 .catalogue
-                .put_graph(transaction, self.batch.requester, graph, self.batch.on_graph)?
+                .put_graph(transaction, batch.requester, graph, batch.on_graph)?
                 .map(|graph| graph.metadata.fingerprint()),
-            Content::Group(new) => self
-                .batch
-                .groups
-                .put(transaction, self.batch.by, new)?
-                .map(|group| group.fingerprint()),
+            Content::Group(new) => {
+                batch.groups.put(transaction, batch.by, new)?.map(|group| group.fingerprint())
+            }
             Content::BusinessObject(_) => {
-                let by = Requester { force: resource.force, ..self.batch.requester };
-                let put =
-                    prepared.map(|prepared| self.batch.catalogue.put(transaction, by, prepared));
+                let by = Requester { force: resource.force, ..batch.requester };
+                let put = prepared.map(|prepared| batch.catalogue.put(transaction, by, prepared));
                 put.transpose()?.map(|saved| saved.fingerprint())
             }
         };

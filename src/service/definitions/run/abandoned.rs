@@ -41,7 +41,8 @@ impl Run<'_> {
 
     /// Returns whether the definition of a record is stored. One that was deleted and created again is not from a file.
     fn is_stored(&self, read: &dyn Read, record: &ManagedDefinition) -> Result<bool> {
-        let found = of_kind!(record.kind, K => K::find_fingerprint(self.batch.gateway, read, &record.name))?;
+        let gateway = self.batch.gateway;
+        let found = of_kind!(record.kind, K => K::find_fingerprint(gateway, read, &record.name))?;
         Ok(found.is_some_and(|found| record.is_record_of(&found)))
     }
 

@@ -11,9 +11,8 @@ mod service;
 pub use penstock_sparql::QueryForm;
 pub use permits::SparqlPermit;
 pub use preview::{AnswerBeginning, preview_query};
-pub use remote::RemoteEndpoints;
 pub use result_name::ResultName;
-pub use service::SparqlService;
+pub(crate) use service::SparqlService;
 
 use crate::audit::change_event;
 use crate::blocking::run_in_place;

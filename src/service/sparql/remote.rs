@@ -18,7 +18,7 @@ const RESULTS_JSON: &str = "application/sparql-results+json";
 
 /// The client of the configured endpoints. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct RemoteEndpoints {
+pub(super) struct RemoteEndpoints {
     /// The IRIs of the endpoints, as the setting has them.
     allowed: Arc<[String]>,
     /// `None` without endpoints.

@@ -11,7 +11,7 @@ pub(super) const MAX_GRAPH_READS: usize = 2;
 
 /// What SPARQL needs besides the store. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct SparqlService {
+pub(crate) struct SparqlService {
     pub(super) permits: SparqlPermits,
     pub(super) graph_reads: Permits<String>,
     pub(super) remote: RemoteEndpoints,

@@ -7,7 +7,7 @@
 //! folder. The gateway reads `service.definitions.dir` at the start and at SIGHUP. Both call [`apply_files`].
 //!
 //! - `kind` says what a kind is, and has the use cases
-//! - `folder` reads the files, `resources` the definitions in them, and `content` is what a definition has
+//! - `folder` reads the files, `resources` the definitions in them, and `content` is the content of one
 //! - `run` compares them with what is stored, and writes what differs with the `batch`
 //! - `difference` shows what differs
 //! - `service_folder` applies the folder of the service, and `folder_state` has how its runs ended

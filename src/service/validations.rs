@@ -1,7 +1,8 @@
 //! Validations of everything that a Business Object has, in the background: one runs, and 16 wait.
 //!
-//! `queue` has those that wait, `run` validates, `report` is what a validation finds and the file that keeps it, `kept`
-//! has the files. What runs or waits when the service stops begins again at the next start, on a new snapshot.
+//! `queue` has those that wait and the one that runs, `run` validates, `report` is what a validation finds and the file
+//! that keeps it, `kept` has the files. What runs or waits when the service stops begins again at the next start, on a
+//! new snapshot.
 mod kept;
 mod queue;
 mod report;

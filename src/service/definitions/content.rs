@@ -1,4 +1,4 @@
-//! The content of a definition in a file, and what all kinds read it with.
+//! The content of a definition in a file, and what it is read with.
 use penstock_auth::groups::NewGroup;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::Json;

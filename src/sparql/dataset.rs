@@ -3,14 +3,14 @@
 //! Errors of the store abort the request, see [`crate::budget`]. So do exceeded limits: each quad that is read and each
 //! term that is converted is a check.
 mod conditions;
-mod estimates;
+mod estimate;
 mod queryable;
 mod statistics;
 mod value_order;
 mod value_scan;
 pub(crate) mod value_source;
 
-pub(crate) use estimates::{FAR_LOOKUP, Statistics, to_float};
+pub(crate) use statistics::{FAR_LOOKUP, Statistics, to_float};
 
 use crate::budget::Budget;
 use crate::condition::Conditions;
@@ -18,7 +18,6 @@ use crate::delta::CodedDelta;
 use crate::form::{restore_form, to_expression_term};
 use crate::graphs::Graphs;
 use crate::internal_term::{CHECK, InternalTerm, to_conditions};
-use estimates::Estimates;
 use oxrdf::vocab::xsd;
 use oxrdf::{NamedNodeRef, Term};
 use penstock_base::unwind::abort;
@@ -26,6 +25,7 @@ use penstock_rdf::number::check_float;
 use penstock_store::{CodeReader, CodedQuads, Error, TermCode};
 use spareval::{ExpressionTerm, QuerySolution};
 use spargebra::term::NamedNodePattern;
+use statistics::Estimates;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;

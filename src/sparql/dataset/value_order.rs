@@ -2,7 +2,7 @@
 //!
 //! The index has the values of a class in one order, which is that of SPARQL for most classes, and the classes follow each
 //! other as they do in SPARQL. All values of the other classes are read.
-use super::estimates::{FAR_LOOKUP, to_float};
+use super::statistics::{FAR_LOOKUP, to_float};
 use super::value_scan::MIN_BATCH_ENTRIES;
 use super::value_source::{Segment, ValueSource, is_in_order};
 use super::{Dataset, unwrap};

@@ -43,7 +43,7 @@ pub(super) struct BuiltSchema {
     key_schemas: Mutex<VecDeque<(Vec<String>, Arc<BuiltSchema>)>>,
 }
 
-/// The library's schema of some Business Objects, as indexes into [`Model::business`].
+/// The library's schema of some Business Objects, as indexes into [`Model::business_objects`].
 struct CachedSchema {
     of: BTreeSet<usize>,
     dynamic: dynamic::Schema,
@@ -97,7 +97,7 @@ impl BuiltSchema {
     /// Returns the library's schema with all types that a document names.
     ///
     /// # Errors
-    /// As [`Built::lease_types`]; `ErrorClass::Invalid` when the document names a Business Object that was left out.
+    /// As [`Self::lease_types`]; `ErrorClass::Invalid` when the document names a Business Object that was left out.
     pub(super) fn lease_for(
         &self,
         document: &ExecutableDocument,
@@ -115,7 +115,7 @@ impl BuiltSchema {
     /// Returns the library's schema with all types.
     ///
     /// # Errors
-    /// As [`Built::lease_types`].
+    /// As [`Self::lease_types`].
     pub(super) fn lease_all(&self, memory: &Memory) -> Result<Lease<'_>, GatewayError> {
         self.lease_types(self.all_places(), 1, memory)
     }

@@ -40,7 +40,7 @@ pub(super) struct Model {
     pub(super) whole: bool,
 }
 
-/// What a field of the query type leads to; the number is an index into [`Model::business`].
+/// What a field of the query type leads to; the number is an index into [`Model::business_objects`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RootField {
     /// One object by its URI.
@@ -55,7 +55,7 @@ pub(super) enum RootField {
 #[derive(Debug)]
 pub(super) struct BusinessObjectTypes {
     pub(super) compiled: Arc<Compiled>,
-    /// The type of its objects, as an index into [`Model::objects`].
+    /// The type of its objects, as an index into [`Model::object_types`].
     pub(super) object: usize,
     /// The name of the query field for one object.
     pub(super) one: String,
@@ -99,7 +99,7 @@ struct TypePosition<'s> {
 pub(super) struct ObjectType {
     pub(super) name: String,
     pub(super) fields: Vec<Field>,
-    /// The Business Object that it belongs to, as an index into [`Model::business`].
+    /// The Business Object that it belongs to, as an index into [`Model::business_objects`].
     pub(super) business: usize,
     /// Its first position: the indexes of the fields that lead to it from the root shape. That of a group is the position of
     /// the object around it.
@@ -127,11 +127,11 @@ pub(super) enum FieldRole {
     Leaf(usize, &'static Scalar, bool),
     /// The texts of a language map, whose filter is that of this type.
     Texts(usize, &'static Scalar),
-    /// Nested objects, and their type as an index into [`Model::objects`].
+    /// Nested objects, and their type as an index into [`Model::object_types`].
     Nested(usize, usize, bool),
-    /// A group of fields, and its type as an index into [`Model::objects`].
+    /// A group of fields, and its type as an index into [`Model::object_types`].
     Group(usize),
-    /// The object that is the value of a member of a map, and its type as an index into [`Model::objects`].
+    /// The object that is the value of a member of a map, and its type as an index into [`Model::object_types`].
     Member(usize),
     /// The objects that a field of type `resource` refers to.
     Followed(usize, bool),
@@ -142,7 +142,7 @@ pub(super) enum FieldRole {
 }
 
 impl RootField {
-    /// Returns the Business Object, as an index into [`Model::business`].
+    /// Returns the Business Object, as an index into [`Model::business_objects`].
     pub(super) fn business_index(self) -> usize {
         match self {
             Self::One(place) | Self::Many(place) | Self::Summary(place) => place,
@@ -403,7 +403,7 @@ impl Model {
             || ["Order", "OrderField"].into_iter().filter_map(object).any(root)
     }
 
-    /// Returns the Business Object that a type belongs to, as an index into [`Model::business`].
+    /// Returns the Business Object that a type belongs to, as an index into [`Model::business_objects`].
     pub(super) fn business_of_type(&self, name: &str) -> Option<usize> {
         let of = |name: &str| Some(self.object_types.get(*self.by_name.get(name)?)?.business);
         let endings = ["Connection", "Edge", "Filter", "Order", "OrderField"];

@@ -27,7 +27,7 @@ const GROUP_DESCRIPTION: &str = "A group of fields. It is null if none of them h
 /// The description of the type of the members of a map.
 const MEMBER_DESCRIPTION: &str = "A member of a map, with its name and its value.";
 
-/// Builds a schema with the types of these Business Objects, as indexes into [`Model::business`].
+/// Builds a schema with the types of these Business Objects, as indexes into [`Model::business_objects`].
 pub(super) fn build_schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema, SchemaError> {
     let mut query = Object::new(QUERY_TYPE).description("The entry points for reading.");
     query = system_types::add_query_fields(query, model);

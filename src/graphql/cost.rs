@@ -7,8 +7,7 @@
 //! schema: the library answers that together with the validation. [`Cost`] is the cost of a valid operation according
 //! to the schema.
 use super::document::Document;
-use super::fields::inner_type;
-use super::gateway_types::{CHANGE_TYPE, find_members};
+use super::gateway_types::{CHANGE_TYPE, find_members, inner_type};
 use super::input;
 use super::model::{FieldRole, Model, RootField};
 use super::system::{

@@ -1,7 +1,6 @@
 //! The state of a running operation: what its fields share, and how much of the limits its answer has taken.
 use super::document::Selected;
-use super::fields::inner_type;
-use super::gateway_types::find_members;
+use super::gateway_types::{find_members, inner_type};
 use super::model::BusinessObjectTypes;
 use super::out::ResultValue;
 use super::plan::{Planner, unimplemented_field_error};

@@ -1,4 +1,4 @@
-//! Creates fields and arguments of the library's schema, and reads types in GraphQL's notation.
+//! Creates fields and arguments of the library's schema, with types in GraphQL's notation.
 use super::system::DEFAULT_PAGE_SIZE;
 use async_graphql::dynamic::{Field, FieldFuture, InputValue, TypeRef};
 
@@ -41,9 +41,4 @@ pub(super) fn parse_type_ref(text: &str) -> TypeRef {
         Some(inner) => TypeRef::List(Box::new(parse_type_ref(inner))),
         None => TypeRef::named(text),
     }
-}
-
-/// Returns the inner type of a type in GraphQL's notation, and whether it is a list.
-pub(super) fn inner_type(text: &str) -> (&str, bool) {
-    (text.trim_matches(['[', ']', '!']), text.starts_with('['))
 }

@@ -140,6 +140,11 @@ pub(super) fn find_members(type_name: &str) -> Option<&'static [Member]> {
     objects.iter().find(|one| one.name == type_name).map(|one| &*one.members)
 }
 
+/// Returns the inner type of a type in GraphQL's notation, and whether it is a list.
+pub(super) fn inner_type(text: &str) -> (&str, bool) {
+    (text.trim_matches(['[', ']', '!']), text.starts_with('['))
+}
+
 fn is_object(schema: &Json) -> bool {
     schema["properties"].is_object()
 }

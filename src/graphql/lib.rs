@@ -9,11 +9,11 @@
 //! | `introspection` | adds what the library's introspection lacks. |
 //! | `model`, `names` | the types of Business Objects; GraphQL names derived from arbitrary names. |
 //! | `types`, `system_types`, `gateway_types` | the schema's types: of Business Objects, shared ones, the gateway's own. |
-//! | `system`, `fields` | the names of shared types and fields; fields and arguments of the schema. |
+//! | `system`, `field_definitions` | the names of shared types and fields; fields and arguments of the schema. |
 //! | `cost` | the cost of a document, computed before it is executed. |
 //! | `document`, `input` | a validated document, its arguments and filters. |
 //! | `execution`, `sources` | a running operation; the parts of the gateway that it reads. |
-//! | `execute`, `plan`, `objects`, `pages`, `out` | the answer: planned, read level by level, written. |
+//! | `root_fields`, `plan`, `objects`, `pages`, `out` | the answer: its root fields; planned, read level by level, written. |
 //! | `user`, `business_objects`, `exports`, `summary` | the account that sent the query; definitions; exports; summaries. |
 //! | `write` | a search of the pages as a query. |
 //!
@@ -28,10 +28,9 @@ mod business_objects;
 mod coercion;
 mod cost;
 mod document;
-mod execute;
 mod execution;
 mod exports;
-mod fields;
+mod field_definitions;
 mod gateway_types;
 mod input;
 mod introspection;
@@ -42,6 +41,7 @@ mod out;
 mod pages;
 mod plan;
 mod query;
+mod root_fields;
 mod schema;
 mod sources;
 mod summary;

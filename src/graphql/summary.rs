@@ -1,7 +1,7 @@
 //! The summaries of Business Objects: their types, and their answers.
 use super::document::{Arguments, Selected};
 use super::execution::Execution;
-use super::fields::{build_argument, build_field, parse_type_ref};
+use super::field_definitions::{build_argument, build_field, parse_type_ref};
 use super::input;
 use super::out::ResultValue;
 use super::plan::unimplemented_field_error;

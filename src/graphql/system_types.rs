@@ -1,5 +1,5 @@
 //! Registers the types that exist independently of Business Objects, and their fields of the query type.
-use super::fields::{build_argument, build_field, build_page_field, parse_type_ref};
+use super::field_definitions::{build_argument, build_field, build_page_field, parse_type_ref};
 use super::gateway_types::{CHANGE_TYPE, GATEWAY_TYPES, GatewayType};
 use super::model::Model;
 use super::system::{CHANGES_FIELD, DIRECTION, TEXT_TYPE, list_filters, list_scalars};

@@ -1,5 +1,5 @@
 //! Builds the schema's types from the model.
-use super::fields::{build_argument, build_field, build_page_field, parse_type_ref};
+use super::field_definitions::{build_argument, build_field, build_page_field, parse_type_ref};
 use super::model::{
     BusinessObjectTypes, FieldRole, Model, ObjectType, connection_type_name, filter_type_name,
 };

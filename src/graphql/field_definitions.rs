@@ -2,7 +2,7 @@
 use super::system::DEFAULT_PAGE_SIZE;
 use async_graphql::dynamic::{Field, FieldFuture, InputValue, TypeRef};
 
-/// Creates a field of the schema. The library never resolves it: the module `execute` provides its value.
+/// Creates a field of the schema. The library never resolves it: `root_fields` and what it calls provide its value.
 pub(super) fn build_field(
     name: impl Into<String>,
     kind: TypeRef,

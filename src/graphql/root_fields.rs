@@ -1,4 +1,4 @@
-//! Executes an operation.
+//! Executes an operation: answers the fields of the query type.
 //!
 //! The library validates documents and answers introspection. This module answers what is stored. The library's
 //! executor resolves one field at a time and omits fields that fail, although they should be null (GraphQL, 6.4.4).

@@ -4,7 +4,7 @@ mod media_type;
 pub(crate) mod quota;
 
 pub use media_type::{MediaType, check_media_type, find_charset, find_media_type};
-pub use quota::{BodyPermit, BodyQuota, BodyQuotas};
+pub use quota::BodyPermit;
 
 use super::access::check_after_body;
 use super::encoding::decode::DecodeError;
@@ -12,7 +12,7 @@ use super::origin::Origin;
 use super::problem::Problem;
 use super::state::{State, state};
 use http_body_util::BodyExt;
-use quota::MAX_UNAUTHENTICATED_BODY_BYTES;
+use quota::{BodyQuota, MAX_UNAUTHENTICATED_BODY_BYTES};
 use salvo::http::header::EXPECT;
 use salvo::http::{Method, ReqBody, StatusCode};
 use salvo::{Depot, Request};

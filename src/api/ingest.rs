@@ -1,10 +1,9 @@
 //! `POST /api/v1/business-objects/{id}`: ingestion, as one JSON body or as a stream of lines.
-mod job;
-
-pub(crate) use job::Job;
+pub(crate) mod job;
 
 use crate::change_owners::read_change_owners;
 use crate::stream::{self, StreamForm};
+use job::Job;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_http::accept::read_languages;
 use penstock_http::access::MinimumRole::Contributor;

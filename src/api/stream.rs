@@ -4,7 +4,7 @@
 mod chunker;
 mod decoder;
 
-use crate::ingest::Job;
+use crate::ingest::job::Job;
 use bytes::Bytes;
 use chunker::{CHUNK_END_BYTES, Chunk, Chunker};
 use decoder::TextDecoder;

@@ -12,6 +12,25 @@ use crate::error::log_unreadable;
 use penstock_store::{DocumentRange, Error, NEW_COUNTERS, Read, Transaction, UnreadableDocument};
 use std::marker::PhantomData;
 
+/// Implements [`Codec`] for a struct that is stored as its fields, one after the other.
+#[macro_export]
+macro_rules! store_as_fields {
+    ($name:ty: $($field:ident: $form:ty),+) => {
+        impl $crate::table::Codec for $name {
+            type Owned = Self;
+            type Ref<'v> = &'v Self;
+
+            fn write(value: &Self, _is_last: bool, bytes: &mut Vec<u8>) {
+                $(<$form as $crate::table::Codec>::write(value.$field, false, bytes);)+
+            }
+
+            fn read(bytes: &mut &[u8], _is_last: bool) -> Result<Self, String> {
+                Ok(Self { $($field: <$form as $crate::table::Codec>::read(bytes, false)?),+ })
+            }
+        }
+    };
+}
+
 /// A collection whose keys have the form `K` and whose values have the form `V`.
 #[derive(Debug)]
 pub struct Table<K, V> {

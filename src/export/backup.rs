@@ -34,7 +34,7 @@ mod base;
 mod chain;
 mod check;
 mod cleanup;
-mod data_dir;
+pub(crate) mod data_dir;
 mod folder;
 mod head;
 mod heads;
@@ -58,7 +58,6 @@ mod tests;
 mod worker;
 
 pub use check::{CheckFinding, CheckedBackup, ListedBackup, ListedEra};
-pub(crate) use data_dir::{has_era, has_lost_exports, record_lost_exports, stored_hold};
 pub use data_dir::{request_take_over, retain_after};
 pub use report::{BackupState, BackupStatus};
 pub use restore::{RestoreProgress, RestoreRequest, RestoredBackup};

@@ -2,7 +2,7 @@
 //! below its root are not followed, and only regular files count ([`SharedFolder`]).
 mod objects;
 
-use super::backup::has_era;
+use super::backup::data_dir::has_era;
 use super::blocking::run_io;
 use super::cause::DeliveryFailure;
 use super::delivery::{self, Delivery, MetadataObject};

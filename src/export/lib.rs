@@ -157,10 +157,10 @@ impl Exporter {
         let uplink =
             Uplink::new(options.targets.bandwidth, options.targets.delivery_window.clone());
         let uploads = UploadFolder::new(options.data_dir.join("uploads"));
-        if let Some(reason) = backup::stored_hold(&options.data_dir)? {
+        if let Some(reason) = backup::data_dir::stored_hold(&options.data_dir)? {
             uplink.hold(reason);
         }
-        let parks_lost = backup::has_lost_exports(&options.data_dir);
+        let parks_lost = backup::data_dir::has_lost_exports(&options.data_dir);
         let queue = ExportQueue::open(store, spool, limits, options.events.clone(), parks_lost)?;
         let inner = ExporterParts {
             options,

@@ -1,7 +1,7 @@
 //! Exports whose files are gone or damaged, after a gateway was restored from its continuous backup on another machine.
 //! They are parked, and a full export of their Business Object replaces them.
 use super::ExporterParts;
-use super::backup::{has_lost_exports, record_lost_exports};
+use super::backup::data_dir::{has_lost_exports, record_lost_exports};
 use super::blocking::run_blocking;
 use super::queue::{ExportQueue, RECORDS_PER_COMMIT, RECORDS_PER_READ};
 use super::record::{EXPORTS, Record};

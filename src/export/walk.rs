@@ -4,11 +4,10 @@
 //! Objects are read as streams, one after the other. Each export needs only one bit of memory, so the memory use
 //! hardly depends on the size of the bucket.
 
-mod place;
+pub(crate) mod place;
 mod sequences;
 
 pub use place::{BucketLocation, ReadCredentials};
-pub(crate) use place::{ResponseReader, retry_transient};
 
 use super::key::{self, ExportKey, ObjectRole};
 use super::verify::{self, Metadata, ParseError};

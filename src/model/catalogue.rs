@@ -13,7 +13,7 @@
 mod batch;
 mod defined_graph;
 mod deletion;
-mod entry;
+pub(crate) mod entry;
 mod loss;
 mod namespaces;
 mod open;
@@ -27,10 +27,7 @@ mod warnings;
 pub use batch::{Batch, SavedDefinition};
 pub use defined_graph::DefinedGraph;
 pub use entry::is_current;
-pub(super) use entry::{
-    BUSINESS_OBJECTS, find_namespace_user, list_definitions_with_key, list_keyed_namespaces,
-    list_named_namespaces, list_stored,
-};
+pub(super) use entry::{BUSINESS_OBJECTS, list_stored};
 pub(super) use rebase::{RebasePreview, preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};
 pub use save::PreparedDefinition;

@@ -8,7 +8,7 @@ mod change;
 mod known;
 mod minting;
 pub mod moving;
-mod segment;
+pub(crate) mod segment;
 mod taken_numbers;
 
 pub(crate) use change::{define_namespace, put_with_cache};

@@ -29,7 +29,8 @@ pub(super) use text::{OnlyText, is_same_key_value, key_text, unusable_reason};
 
 use crate::list::find_element_owners;
 use crate::mapping::Value;
-use crate::namespace::{Namespace, encode_segment};
+use crate::namespace::Namespace;
+use crate::namespace::segment::encode_segment;
 use oxrdf::{GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Term};
 use penstock_store::{Error, Pattern, Read};
 use percent_encoding::percent_decode_str;

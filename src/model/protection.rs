@@ -9,7 +9,7 @@
 //! - `touched` has what protects one Business Object, and finds the members that a commit touches
 //! - `violations` finds the violations of its shapes
 
-mod touched;
+pub(crate) mod touched;
 mod violations;
 
 pub(crate) use touched::Protection;

@@ -13,7 +13,7 @@ pub use content::{ViewContent, invalid_view_error, list_conditions};
 
 use crate::catalogue::BUSINESS_OBJECTS;
 use crate::mapping::{self, Mapping, Shape, Value};
-use crate::namespace::moving::Rebase;
+use crate::namespace::moving::rebase::Rebase;
 use crate::search::{find_field_path, find_search_property};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use penstock_base::collections;

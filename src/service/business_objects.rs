@@ -16,8 +16,10 @@ pub use usage::{
     DeletionEffects, MAX_COUNTED_OBJECTS, collect_deletion_effects, list_last_exports,
 };
 
-use crate::changes::withdraw_abandoned;
-use crate::definitions::{Content, DefinitionBatch, FindVersion, Kind, Result, StoredKind};
+use crate::changes::steps::withdraw_abandoned;
+use crate::definitions::batch::DefinitionBatch;
+use crate::definitions::content::Content;
+use crate::definitions::kind::{FindVersion, Kind, Result, StoredKind};
 use crate::gateway::Gateway;
 use penstock_auth::{Account, Authorized, Role};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};

@@ -13,24 +13,20 @@ use penstock_model::changes::{
 use penstock_resources::change::ChangeState;
 
 mod applicability;
-mod audit_events;
+pub(crate) mod audit_events;
 mod pending;
-mod recent_checks;
+pub(crate) mod recent_checks;
 mod relation;
-mod steps;
+pub(crate) mod steps;
 mod visible;
 mod waiting;
-mod waiting_counts;
+pub(crate) mod waiting_counts;
 
-pub(crate) use audit_events::submission_event;
 pub use pending::{TouchingChanges, list_allowed_actions, list_touching_changes};
-pub(crate) use recent_checks::ApplicabilityChecks;
 pub use relation::{Relation, RelationFilter, is_in_audience};
-pub(crate) use steps::withdraw_abandoned;
 pub use steps::{ChangeStep, clean_up_changes, take_step};
 pub use visible::VisibleChange;
 pub use waiting::count_waiting_changes;
-pub(crate) use waiting_counts::WaitingCounts;
 
 use applicability::check_applicability;
 use relation::Viewer;

@@ -44,25 +44,22 @@ macro_rules! of_kind {
     };
 }
 
-mod batch;
-mod content;
+pub(crate) mod batch;
+pub(crate) mod content;
 mod difference;
 mod drift;
 mod folder;
-mod folder_state;
-mod kind;
+pub(crate) mod folder_state;
+pub(crate) mod kind;
 mod resources;
 mod run;
 mod service_folder;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use batch::DefinitionBatch;
-pub(crate) use content::{Content, invalid_error, take_member};
 pub use drift::{find_drift, find_source_file};
 pub use folder::read_folder;
-pub use folder_state::{FolderOutcome, FolderRun, FolderState};
-pub(crate) use kind::StoredKind;
+pub use folder_state::{FolderOutcome, FolderRun};
 pub use kind::{FindVersion, Kind, Result, delete, find, list, save};
 pub use run::apply_files;
 pub use service_folder::{apply_service_folder, retry_service_folder};

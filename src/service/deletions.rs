@@ -1,7 +1,7 @@
 //! Deletes Business Objects together with their objects, in the background. A deletion continues after a restart, and
 //! while the disk is full it uses the reserve.
 use crate::business_objects::{change_catalogue, deletion_end_event, report_withdrawal};
-use crate::changes::withdraw_abandoned;
+use crate::changes::steps::withdraw_abandoned;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::IfMatch;

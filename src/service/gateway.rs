@@ -12,12 +12,13 @@ pub use data_dir::{
 };
 
 use crate::blocking::run_blocking;
-use crate::changes::{ApplicabilityChecks, WaitingCounts};
-use crate::definitions::FolderState;
+use crate::changes::recent_checks::ApplicabilityChecks;
+use crate::changes::waiting_counts::WaitingCounts;
+use crate::definitions::folder_state::FolderState;
 use crate::pages::HiddenPlaces;
-use crate::sources::SourceStates;
-use crate::sparql::SparqlService;
-use crate::validations::Validations;
+use crate::sources::states::SourceStates;
+use crate::sparql::service::SparqlService;
+use crate::validations::queue::Validations;
 use data_dir::{load_or_create_id, open_error, warn_if_accessible};
 use penstock_auth::{Auth, Authorized, Role};
 use penstock_base::clock::Clock;

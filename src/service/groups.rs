@@ -1,5 +1,7 @@
 //! The use cases of groups. Everybody reads their names, Admins read their members and change them.
-use crate::definitions::{Content, DefinitionBatch, FindVersion, Kind, Result, StoredKind};
+use crate::definitions::batch::DefinitionBatch;
+use crate::definitions::content::Content;
+use crate::definitions::kind::{FindVersion, Kind, Result, StoredKind};
 use crate::gateway::Gateway;
 use penstock_auth::groups::{self, NewGroup};
 use penstock_auth::{Authorized, Role};

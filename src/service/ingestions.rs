@@ -1,6 +1,6 @@
 //! Ingestion into a Business Object, and the records of ingestions.
 use crate::audit::change_event;
-use crate::changes::submission_event;
+use crate::changes::audit_events::submission_event;
 use crate::gateway::Gateway;
 use crate::pages::FoundPage;
 use penstock_auth::audit::Event;

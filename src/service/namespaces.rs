@@ -1,6 +1,8 @@
 //! The use cases of namespaces. Contributors define and delete them.
 use crate::audit::change_event;
-use crate::definitions::{Content, DefinitionBatch, Kind, Result, StoredKind};
+use crate::definitions::batch::DefinitionBatch;
+use crate::definitions::content::Content;
+use crate::definitions::kind::{Kind, Result, StoredKind};
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::definition::{describe_definition, missing_error};

@@ -1,8 +1,8 @@
 //! The use cases of the shapes graphs that users define. Everybody reads them, Admins change them.
 use crate::audit::change_event;
-use crate::definitions::{
-    Content, DefinitionBatch, FindVersion, Kind, Result, StoredKind, invalid_error, take_member,
-};
+use crate::definitions::batch::DefinitionBatch;
+use crate::definitions::content::{Content, invalid_error, take_member};
+use crate::definitions::kind::{FindVersion, Kind, Result, StoredKind};
 use crate::gateway::Gateway;
 use penstock_auth::Authorized;
 use penstock_base::definition::missing_error;

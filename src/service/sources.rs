@@ -4,13 +4,13 @@
 //! is subscribed to with [`load_session`] and [`store_session`], and reports connections with [`report_connected`] and
 //! [`report_disconnected`].
 mod list;
-mod states;
+pub(crate) mod states;
 mod store;
 
 pub(crate) use list::collect_sources;
 pub use list::{list_sources, read_source, test_source};
 pub use penstock_model::messages::{Message, SessionId, StoredSession};
-pub use states::{ConnectionError, ConnectionState, ConnectionTester, SourceStates};
+pub use states::{ConnectionError, ConnectionState, ConnectionTester};
 pub use store::{
     NotStored, NotStoredCode, Stored, check_connectable, check_storable, store_messages,
 };

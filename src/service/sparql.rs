@@ -6,13 +6,12 @@ mod permits;
 mod preview;
 mod remote;
 mod result_name;
-mod service;
+pub(crate) mod service;
 
 pub use penstock_sparql::QueryForm;
 pub use permits::SparqlPermit;
 pub use preview::{AnswerBeginning, preview_query};
 pub use result_name::ResultName;
-pub(crate) use service::SparqlService;
 
 use crate::audit::change_event;
 use crate::blocking::run_in_place;

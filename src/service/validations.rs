@@ -4,11 +4,10 @@
 //! that keeps it, `kept` has the files. What runs or waits when the service stops begins again at the next start, on a
 //! new snapshot.
 mod kept;
-mod queue;
+pub(crate) mod queue;
 mod report;
 mod run;
 
-pub use queue::Validations;
 pub use report::Report;
 pub use run::run_validations;
 

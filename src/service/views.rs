@@ -2,7 +2,7 @@
 //! Contributors change them.
 use crate::audit::change_event;
 use crate::business_objects::find_business_object_id;
-use crate::definitions::Result;
+use crate::definitions::kind::Result;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::Preconditions;

@@ -150,15 +150,20 @@ impl Crate {
         }
     }
 
-    /// Returns the module that defines what a path names, through all modules that pass it on.
-    fn resolve(&self, mut module: Names, path: &[String], depth: usize) -> Names {
-        let mut rest = path;
-        while let Some((name, after)) = rest.split_first()
+    /// Returns the module that a path names, and what it names there.
+    fn descend<'p>(&self, mut module: Names, mut path: &'p [String]) -> (Names, &'p [String]) {
+        while let Some((name, rest)) = path.split_first()
             && self.sources[&module].children.contains(name)
         {
             module.push(name.clone());
-            rest = after;
+            path = rest;
         }
+        (module, path)
+    }
+
+    /// Returns the module that defines what a path names, through all modules that pass it on.
+    fn resolve(&self, module: Names, path: &[String], depth: usize) -> Names {
+        let (module, rest) = self.descend(module, path);
         let Some(name) = rest.first().filter(|_| depth < 12) else { return module };
         let mut imports = self.sources[&module].imports.iter();
         let Some((_, import)) = imports.find(|(known, _)| known == name) else { return module };
@@ -168,17 +173,19 @@ impl Crate {
         }
     }
 
-    /// Returns the modules that each module imports.
+    /// Returns the modules that each module imports: those that its paths name, which may only pass a name on, and those
+    /// that define it. The root of a crate passes on what the crate offers, so it counts only for what it defines.
     fn arrows(&self) -> BTreeMap<&Names, BTreeSet<Names>> {
         let arrows = self.sources.iter().map(|(module, source)| {
             let imports = source.imports.iter().filter(|(name, _)| !source.exports.contains(name));
             let paths = source.paths.iter().filter(|path| path.len() > 1);
             let named = imports.map(|(_, path)| path).chain(paths);
-            let resolved = named.filter_map(|path| {
-                let (from, path) = self.begin(module, path)?;
-                Some(self.resolve(from, &path, 0)).filter(|found| found != module)
+            let begun = named.filter_map(|path| self.begin(module, path));
+            let imported = begun.flat_map(|(from, path)| {
+                let named = self.descend(from.clone(), &path).0;
+                [Some(named).filter(|named| !named.is_empty()), Some(self.resolve(from, &path, 0))]
             });
-            (module, resolved.collect())
+            (module, imported.flatten().filter(|found| found != module).collect())
         });
         arrows.collect()
     }
@@ -214,21 +221,36 @@ fn no_files_import_each_other_in_a_circle() {
     }
 }
 
-#[test]
-fn a_circle_is_found_through_a_module_that_passes_a_name_on() {
+/// Returns the files in circles of a crate with these files.
+fn find_in<const N: usize>(files: [(&str, &str); N]) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
-    let find = |b: &str| {
-        let lib = "mod a;\nmod b;\npub use a::A;\n#[cfg(test)]\nuse b::f;\n";
-        let a = "use super::b;\npub struct A;\nfn g() { b::f() }\n";
-        for (name, text) in [("lib.rs", lib), ("a.rs", a), ("b.rs", b)] {
-            std::fs::write(dir.path().join(name), text).unwrap();
-        }
-        let read = Crate::read(dir.path());
-        read.files_in_circles().into_iter().map(Path::to_owned).collect::<Vec<_>>()
-    };
-    let circle = ["a.rs", "b.rs"].map(|name| dir.path().join(name));
-    assert_eq!(find("use crate::A;\npub fn f() { drop(A) }\n"), circle);
-    assert_eq!(find("pub fn f() { drop(super::A) }\n"), circle);
-    assert_eq!(find("pub fn f() { println!(\"{:?}\", crate::A) }\n"), circle);
+    for (name, text) in files {
+        let file = dir.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let read = Crate::read(dir.path());
+    let relative = |file: &Path| file.strip_prefix(dir.path()).unwrap().display().to_string();
+    read.files_in_circles().into_iter().map(relative).collect()
+}
+
+#[test]
+fn a_circle_is_found_through_the_root_that_passes_a_name_on() {
+    let lib = "mod a;\nmod b;\npub use a::A;\n#[cfg(test)]\nuse b::f;\n";
+    let a = "use super::b;\npub struct A;\nfn g() { b::f() }\n";
+    let find = |b| find_in([("lib.rs", lib), ("a.rs", a), ("b.rs", b)]);
+    assert_eq!(find("use crate::A;\npub fn f() { drop(A) }\n"), ["a.rs", "b.rs"]);
+    assert_eq!(find("pub fn f() { drop(super::A) }\n"), ["a.rs", "b.rs"]);
+    assert_eq!(find("pub fn f() { println!(\"{:?}\", crate::A) }\n"), ["a.rs", "b.rs"]);
     assert!(find("pub fn f() {}\n#[cfg(test)]\nmod tests {\n    use crate::A;\n}\n").is_empty());
+}
+
+#[test]
+fn an_import_of_what_a_module_passes_on_is_one_of_that_module() {
+    let lib = "mod a;\nmod b;\n";
+    let b = "mod c;\npub use c::C;\nfn g() { crate::a::f() }\n";
+    let find =
+        |a| find_in([("lib.rs", lib), ("a.rs", a), ("b.rs", b), ("b/c.rs", "pub struct C;\n")]);
+    assert_eq!(find("use super::b::C;\npub fn f() { drop(C) }\n"), ["a.rs", "b.rs"]);
+    assert!(find("use super::b::c::C;\npub fn f() { drop(C) }\n").is_empty());
 }

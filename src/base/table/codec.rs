@@ -182,25 +182,6 @@ implement_for_tuple!(A a; B b);
 implement_for_tuple!(A a, B b; C c);
 implement_for_tuple!(A a, B b, C c; D d);
 
-/// Implements [`Codec`] for a struct that is stored as its fields, one after the other.
-#[macro_export]
-macro_rules! store_as_fields {
-    ($name:ty: $($field:ident: $form:ty),+) => {
-        impl $crate::table::Codec for $name {
-            type Owned = Self;
-            type Ref<'v> = &'v Self;
-
-            fn write(value: &Self, _is_last: bool, bytes: &mut Vec<u8>) {
-                $(<$form as $crate::table::Codec>::write(value.$field, false, bytes);)+
-            }
-
-            fn read(bytes: &mut &[u8], _is_last: bool) -> Result<Self, String> {
-                Ok(Self { $($field: <$form as $crate::table::Codec>::read(bytes, false)?),+ })
-            }
-        }
-    };
-}
-
 /// Returns the stored form of a value.
 pub fn encode<C: Codec>(value: C::Ref<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();

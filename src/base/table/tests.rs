@@ -1,7 +1,6 @@
 use super::*;
 use crate::collections;
 use crate::error::{ErrorClass, GatewayError};
-use crate::store_as_fields;
 use penstock_store::{Options, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -2,13 +2,14 @@
 use super::*;
 use crate::automatic::{ExportPlan, run_due_exports};
 use crate::backoff::RetryRule;
+use crate::backup::data_dir::{has_lost_exports, record_lost_exports};
 use crate::cause::DeliveryFailure;
 use crate::delivery::DAMAGED_FILE;
 use crate::history::MAX_REPLACED_PER_COMMIT;
 use crate::lost::Outcome;
 use crate::spool::BLOCK_BYTES;
 use crate::uploads::{DROPPED, UploadRecord};
-use crate::{backup, lost, sweep};
+use crate::{lost, sweep};
 use penstock_store::faults::{Failure, Faults};
 use penstock_store::{Error, Transaction};
 use std::fs;
@@ -60,7 +61,7 @@ fn what_a_full_disk_keeps_from_being_replaced_is_tried_again() {
     fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
     lose_files(&fixture);
     fs::create_dir_all(fixture.dir.path().join("backup")).unwrap();
-    backup::record_lost_exports(fixture.dir.path(), true).unwrap();
+    record_lost_exports(fixture.dir.path(), true).unwrap();
     let fixture = fixture.restart();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let must_retry = || runtime.block_on(lost::replace_lost_exports(&fixture.exporter.inner));
@@ -73,10 +74,10 @@ fn what_a_full_disk_keeps_from_being_replaced_is_tried_again() {
         if fixture.store().poison_cause().is_some() {
             fixture.store().reopen(&mut |_| {}).unwrap();
         }
-        assert!(backup::has_lost_exports(fixture.dir.path()));
+        assert!(has_lost_exports(fixture.dir.path()));
     }
     assert!(!must_retry());
-    assert!(!backup::has_lost_exports(fixture.dir.path()));
+    assert!(!has_lost_exports(fixture.dir.path()));
     assert_eq!(queued_names(&fixture), [NAMES[0]]);
 }
 
@@ -180,7 +181,7 @@ fn only_files_that_a_restore_did_not_lose_are_errors_at_the_start() {
         fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
         lose_files(&fixture);
         fs::create_dir_all(fixture.dir.path().join("backup")).unwrap();
-        backup::record_lost_exports(fixture.dir.path(), is_restored).unwrap();
+        record_lost_exports(fixture.dir.path(), is_restored).unwrap();
         let (fixture, lines) = capture_log(|| fixture.restart());
         let log = format!("{lines:?}");
         assert_eq!(log.contains("is missing or damaged"), !is_restored, "{log}");

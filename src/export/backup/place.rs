@@ -415,7 +415,7 @@ impl ObjectBody {
         match self {
             Self::File(file) => Box::new(io::BufReader::with_capacity(1 << 16, file)),
             Self::Response(response) => {
-                Box::new(crate::walk::ResponseReader::new(Arc::clone(runtime), response))
+                Box::new(crate::walk::place::ResponseReader::new(Arc::clone(runtime), response))
             }
             #[cfg(test)]
             Self::Bytes(bytes) => Box::new(io::Cursor::new(bytes)),

@@ -9,7 +9,7 @@ use super::secrecy::{BackupKey, HeadSecret};
 use crate::DeliveryTimings;
 use crate::cause::DeliveryFailure;
 use crate::target;
-use crate::walk::retry_transient;
+use crate::walk::place::retry_transient;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::hex::encode_hex;
 use penstock_config::Targets;

@@ -1,7 +1,7 @@
 //! The export progress of a Business Object, and the set of changed objects.
 use super::watched_number::change_watched_number;
 use super::{AGES, CHANGES};
-use crate::namespace::moving::Rebase;
+use crate::namespace::moving::rebase::Rebase;
 use crate::resource::{BusinessObject, Definition};
 use penstock_base::collections;
 use penstock_base::error::GatewayError;

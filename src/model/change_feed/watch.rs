@@ -2,10 +2,10 @@
 use super::cursor::is_watched;
 use super::holders::HolderLinks;
 use super::watched_number::read_watched_number;
-use crate::catalogue::{list_named_namespaces, list_stored};
+use crate::catalogue::entry::{list_named_namespaces, list_stored};
 use crate::namespace::NamespaceCache;
 use crate::natural_key::{self, KeyBuild, NaturalKey};
-use crate::protection::Protection;
+use crate::protection::touched::Protection;
 use crate::resource::{BusinessObject, Compiled};
 use crate::shapes_graphs::CompiledGraphs;
 use crate::{members, namespace};

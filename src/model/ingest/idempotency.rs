@@ -15,7 +15,7 @@
 use super::bounded::{BoundedLog, MAX_REMOVALS};
 use super::{Answer, Body, BodyForm, Limits, Request, ReviewStep, Submission};
 use crate::dead_letters::{count_error_bytes, find_letter, not_stored_error};
-use crate::namespace::moving::Rebase;
+use crate::namespace::moving::rebase::Rebase;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::table::{AsJson, Row, Table};

@@ -2,7 +2,7 @@
 //!
 //! The first run of a change under review mints identifiers. Later runs use them in the same order, so that what was
 //! shown is what is published.
-use crate::namespace::moving::Rebase;
+use crate::namespace::moving::rebase::Rebase;
 use crate::namespace::{self, Namespace, TakenNumbers};
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;

@@ -11,7 +11,7 @@ use super::orphans::Orphans;
 use super::repeats::RepeatedObjects;
 use super::request_uris::RequestUris;
 use crate::mapping::{Outer, Shape};
-use crate::namespace::moving::Rebase;
+use crate::namespace::moving::rebase::Rebase;
 use crate::visible::VisibleObjects;
 use crate::write_scope::WriteScope;
 use oxrdf::{NamedNode, Quad};

@@ -2,7 +2,8 @@
 //! letter stays, with the new errors.
 use super::{Limits, Request, ReviewStep};
 use crate::dead_letters::{DeadLetter, find_letter, list_first_errors, replace_errors};
-use crate::namespace::moving::{self, Rebase};
+use crate::namespace::moving;
+use crate::namespace::moving::rebase::Rebase;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::Transaction;
 

@@ -1,5 +1,5 @@
 //! The IRIs of the nodes of lists, and of elements that get one from their place.
-use crate::namespace::encode_segment;
+use crate::namespace::segment::encode_segment;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use oxrdf::{NamedNode, NamedNodeRef};

@@ -1,9 +1,9 @@
 //! Creates, changes and deletes namespaces.
 use super::known::{KnownNamespaces, NamespaceCache, record_change};
 use super::minting::COUNTERS;
-use super::moving::Rebase;
+use super::moving::rebase::Rebase;
 use super::{NAMESPACES, Namespace, check_base, check_name, get, has_data};
-use crate::catalogue::find_namespace_user;
+use crate::catalogue::entry::find_namespace_user;
 use crate::natural_key;
 use penstock_base::Put;
 use penstock_base::definition::missing_error;

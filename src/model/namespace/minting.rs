@@ -1,5 +1,5 @@
 //! Mints identifiers, and keeps what must not be minted again: counters, and the identifiers of changes under review.
-use super::moving::Rebase;
+use super::moving::rebase::Rebase;
 use super::{Generator, Namespace, TakenNumbers, get};
 use oxrdf::NamedNode;
 use penstock_base::collections;

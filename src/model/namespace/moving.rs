@@ -20,13 +20,12 @@
 mod documents;
 mod plan;
 mod quads;
-mod rebase;
+pub(crate) mod rebase;
 mod record;
 #[cfg(test)]
 mod tests;
 
 pub use plan::plan_move;
-pub use rebase::Rebase;
 pub(crate) use rebase::begins_iri;
 pub use record::{FinishedMove, MovePlan, MoveProgress, PendingMove, find_pending_move};
 
@@ -35,6 +34,7 @@ use crate::{catalogue, natural_key};
 use penstock_base::disk::Disk;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Format, Store, Transaction};
+use rebase::Rebase;
 use record::{MOVES, StoredMove, read_last_move};
 pub(crate) use record::{list_earlier_iris, list_rebases_since};
 

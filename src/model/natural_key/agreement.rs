@@ -1,7 +1,7 @@
 //! Checks the natural keys of a mapping against those of all other definitions, and against the bases of namespaces.
 use super::NaturalKey;
 use super::definition::{collect_keys, collect_keys_and_conflict, merge_key};
-use crate::catalogue::{list_definitions_with_key, list_keyed_namespaces, list_stored};
+use crate::catalogue::entry::{list_definitions_with_key, list_keyed_namespaces, list_stored};
 use crate::mapping::{KeyDefinition, Mapping};
 use crate::namespace::{self, KnownNamespaces, Namespace};
 use crate::resource::Compiled;

@@ -4,7 +4,7 @@ use super::agreement::read_stored_keys;
 use super::build::KeyBuild;
 use super::definition::{collect_keys, merge_key};
 use super::index::{ENTRIES, remove_entries};
-use crate::catalogue::list_stored;
+use crate::catalogue::entry::list_stored;
 use crate::change_feed::Watch;
 use crate::mapping::Mapping;
 use crate::namespace;

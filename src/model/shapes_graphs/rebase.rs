@@ -5,7 +5,7 @@
 //! new IRIs; otherwise the move is refused before it begins.
 use super::{StoredGraph, TextFormat, compile_text, iter_rows, store_graph};
 use crate::catalogue::RebasePreview;
-use crate::namespace::moving::Rebase;
+use crate::namespace::moving::rebase::Rebase;
 use crate::rdf::Format;
 use oxrdf::{BlankNode, GraphName, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::{ErrorClass, GatewayError};

@@ -1,6 +1,6 @@
 //! The audit events of changes of the catalogue, in their commits.
 use crate::audit::change_event;
-use crate::definitions::Result;
+use crate::definitions::kind::Result;
 use crate::gateway::Gateway;
 use penstock_auth::audit::Event;
 use penstock_auth::{Authorized, Caller};

@@ -1,5 +1,5 @@
 //! Finds definitions that are no longer as their files define them.
-use super::Result;
+use super::kind::Result;
 use super::kind::StoredKind as _;
 use crate::blocking::run_in_place;
 use crate::gateway::Gateway;

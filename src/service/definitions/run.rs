@@ -2,15 +2,16 @@
 mod abandoned;
 mod errors;
 
+use super::ApplyOptions;
 use super::batch::DefinitionBatch;
 use super::content::Content;
 use super::difference::compare_lines;
+use super::kind::Result;
 use super::kind::StoredKind as _;
 use super::resources::{Resource, parse_files, read_resources};
-use super::{ApplyOptions, Result};
 use crate::audit::change_event;
 use crate::business_objects::{add_audit_events, report_withdrawal};
-use crate::changes::withdraw_abandoned;
+use crate::changes::steps::withdraw_abandoned;
 use crate::gateway::Gateway;
 use crate::namespaces::write_namespace;
 use crate::shapes_graphs::add_audit_event;

@@ -1,6 +1,7 @@
 //! `/admin/audit`: changes of accounts, credentials and definitions, and refused requests.
 use super::filter_bar::Select;
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
 use super::pager::Pager;
 use super::words;
 use askama::Template;

@@ -1,7 +1,8 @@
 //! `/admin/backup`: the continuous backup, and how to restore it.
 use super::configured::{CONFIGURATION_FILE, CREDENTIALS_DIR, Step};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::labels::Labelled as _;
+use super::menu::Section;
 use super::words;
 use askama::Template;
 use penstock_http::caller::caller;

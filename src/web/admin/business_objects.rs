@@ -1,9 +1,10 @@
 //! The Business Objects: the list, the page of one, and its actions.
 use super::check;
 use super::form::take_form;
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::labels::Labelled as _;
-use super::objects::view_path;
+use super::menu::Section;
+use super::objects::address::view_path;
 use super::schedule::{ShownSchedule, describe_cron};
 use super::words;
 use askama::Template;

@@ -1,7 +1,8 @@
 //! `/admin/changes/{id}`: shows the difference of a change, and takes steps of it.
 use super::form::{Form, take_form};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::labels::Labelled as _;
+use super::menu::Section;
 use super::pager::Pager;
 use super::words;
 use askama::Template;

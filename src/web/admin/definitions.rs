@@ -1,7 +1,8 @@
 //! The pages of a kind of definitions: the list, the form of a new one and of one that exists, and the deletion. What the
 //! kinds differ in is in [`DefinitionPages`]. Business Objects have an editor of their own.
 use super::form::{Form, FormErrors, NOT_SAVED, take_form};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
 use super::pager::Pager;
 use askama::Template;
 use penstock_auth::Authorized;

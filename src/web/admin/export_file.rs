@@ -1,6 +1,6 @@
 //! The file of an export as a table, and its difference to the export before.
 use super::frame::Frame;
-use super::object::{find_distinct_label, object_link};
+use super::object::link::{find_distinct_label, object_link};
 use super::words;
 use penstock_resources::export::ExportKind;
 use penstock_service::exports::{ChangedObject, DifferenceList, ExportDifference, ExportObject};

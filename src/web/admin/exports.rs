@@ -2,8 +2,9 @@
 use super::empty_runs::list_empty_runs;
 use super::export_file::{FileTable, ShownDifference, collect_uris};
 use super::filter_bar::Select;
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::labels::{self, Labelled as _};
+use super::menu::Section;
 use super::pager::Pager;
 use super::words;
 use askama::Template;

@@ -2,8 +2,7 @@
 //! return a [`PageReply`], which removes the cookie of the notice that their page shows.
 use super::approval_count::ApprovalCount;
 use super::assets;
-pub(crate) use super::menu::Section;
-use super::menu::{Item, MenuViews, ShownGroup, list_groups};
+use super::menu::{Item, MenuViews, Section, ShownGroup, list_groups};
 use crate::sign_in::{redirect, render_page, show_text_with_policy};
 use askama::Template;
 use penstock_auth::oidc::Oidc;

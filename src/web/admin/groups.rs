@@ -1,7 +1,8 @@
 //! `/admin/groups`: groups of accounts.
 use super::definitions::{DefinitionPages, TextPart, View};
 use super::form::{Form, FormErrors};
-use super::frame::{Frame, Section};
+use super::frame::Frame;
+use super::menu::Section;
 use super::pager::Pager;
 use super::words;
 use askama::Template;

@@ -1,5 +1,6 @@
 //! `/admin/ingestions/{id}`: the record of one ingestion.
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
 use super::words;
 use askama::Template;
 use penstock_base::Role;

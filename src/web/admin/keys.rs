@@ -1,7 +1,8 @@
 //! `/admin/keys`: API keys. A key is shown once, on the page after its creation.
 use super::business_objects::{build_command, build_ingestion_address};
 use super::form::{Form, FormErrors, take_form};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
 use super::pager::Pager;
 use super::words;
 use askama::Template;

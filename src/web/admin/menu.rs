@@ -1,5 +1,5 @@
 //! The menu of every page: its entries in groups, and the saved views below their Business Objects.
-use super::objects::view_path;
+use super::objects::address::view_path;
 use penstock_auth::{Caller, Role};
 use penstock_http::state::gateway;
 use penstock_service::views::{list_views, list_views_by_business_object};

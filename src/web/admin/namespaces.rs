@@ -1,7 +1,8 @@
 //! `/admin/namespaces`: names, URI bases, and how identifiers are created.
 use super::definitions::{DefinitionPages, TextPart, View, refuse_name};
 use super::form::{Form, FormErrors};
-use super::frame::{Frame, Section};
+use super::frame::Frame;
+use super::menu::Section;
 use super::pager::Pager;
 use super::words;
 use askama::Template;

@@ -2,8 +2,9 @@
 //! each on a tab of its own.
 use super::changes::ChangeRow;
 use super::check::format_json;
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::labels::Labelled as _;
+use super::menu::Section;
 use super::pager::Pager;
 use super::words::{self, shorten_text};
 use askama::Template;
@@ -11,6 +12,7 @@ use fields::{FieldList, ListBuilder, TreeItem};
 use graph::Drawing;
 use header::{Header, ObjectAddress, Tab};
 use history::Written;
+use link::object_link;
 use penstock_auth::Authorized;
 use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
@@ -32,9 +34,7 @@ mod graph;
 mod header;
 mod history;
 mod inputs;
-mod link;
-
-pub(super) use link::{Cell, find_distinct_label, object_link, object_path};
+pub(crate) mod link;
 
 #[derive(Template)]
 #[template(path = "admin/object.html")]

@@ -7,7 +7,8 @@
 //! - `parts`: what loads on its own: `bars`, `lines` with their `scale`, `facets`, suggestions
 //! - `saved`: saved views; `requests`: the same question for programs
 use super::filter_bar::Select;
-use super::frame::{Frame, PageReply, PageResult, Section, read_cookie};
+use super::frame::{Frame, PageReply, PageResult, read_cookie};
+use super::menu::Section;
 use super::pager::Pager;
 use super::words;
 use address::{Pair, find_value, read_pairs, write_parameters, write_query};
@@ -38,7 +39,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use table::{Row, TableBuilder, collect_iris};
 
-mod address;
+pub(crate) mod address;
 mod bars;
 pub(crate) mod column_form;
 mod columns;
@@ -55,8 +56,6 @@ pub(crate) mod saved;
 mod scale;
 mod state;
 mod table;
-
-pub(super) use address::view_path;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;

@@ -1,8 +1,9 @@
 //! `/admin`: the state of the gateway, and what is wrong.
 use super::backup::describe_backup;
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::health::{Concern, collect_concerns};
 use super::labels::Labelled as _;
+use super::menu::Section;
 use super::plot::{Plot, Series, Unit};
 use super::words;
 use askama::Template;

@@ -1,6 +1,7 @@
 //! `/admin/profile`: the caller's own account.
 use super::form::{Form, FormErrors, take_form};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
 use super::users::{FIELDS, fill_form, set_password_from_form};
 use super::{labels, words};
 use askama::Template;

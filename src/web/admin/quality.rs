@@ -1,8 +1,9 @@
 //! `/admin/quality`: validations of everything that Business Objects have.
 use super::form::take_form;
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::labels::{Labelled as _, severity_class};
-use super::object::{find_distinct_label, object_link};
+use super::menu::Section;
+use super::object::link::{find_distinct_label, object_link};
 use super::pager::Pager;
 use super::words;
 use askama::Template;

@@ -1,7 +1,8 @@
 //! A page for GraphQL queries. With script the response appears without a reload.
 use super::check::format_json;
 use super::form::take_form;
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
 use askama::Template;
 use penstock_graphql::{Answer, Query, check_request_size};
 use penstock_http::caller::caller;

@@ -1,7 +1,8 @@
 //! `/admin/rejected`: dead letters, the objects that ingestions rejected. They can be corrected, retried and deleted.
 use super::form::{FormErrors, take_form};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::ingestions::describe_record;
+use super::menu::Section;
 use super::pager::Pager;
 use super::words;
 use askama::Template;

@@ -2,7 +2,8 @@
 use super::draft::Draft;
 use super::editor::{DraftCheck, Editor};
 use super::form::{FormErrors, take_form};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
 use askama::Template;
 use penstock_auth::Authorized;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};

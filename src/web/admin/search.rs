@@ -1,8 +1,9 @@
 //! `/admin/search`: one search field for pages, Business Objects, saved views, objects, exports and settings.
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
 use super::menu::list_groups;
-use super::object::object_path;
-use super::objects::view_path;
+use super::object::link::object_path;
+use super::objects::address::view_path;
 use super::words::{self, shorten_text};
 use askama::Template;
 use penstock_auth::{Authorized, Role};

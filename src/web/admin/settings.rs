@@ -1,6 +1,7 @@
 //! `/admin/settings`: the configuration in force, each value with its source.
 use super::configured::SettingRow;
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
 use askama::Template;
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};

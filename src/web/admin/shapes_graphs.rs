@@ -1,7 +1,8 @@
 //! `/admin/shapes`: the shapes graphs that users define.
 use super::definitions::{DefinitionPages, TextPart, View, refuse_name};
 use super::form::{Form, FormErrors, NOT_SAVED};
-use super::frame::{Frame, Section};
+use super::frame::Frame;
+use super::menu::Section;
 use super::pager::Pager;
 use super::words;
 use askama::Template;

@@ -1,7 +1,8 @@
 //! `/admin/sources`: the sources, the state of their connections, and a test of a connection.
 use super::configured::SettingGroup;
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::labels::{self, Labelled as _};
+use super::menu::Section;
 use super::words;
 use askama::Template;
 use penstock_base::Role;

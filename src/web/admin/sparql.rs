@@ -1,8 +1,9 @@
 //! A page for SPARQL queries. Its script shows the results as a table and draws small graphs. Without it, the page shows the
 //! beginning of the answer: a table without a drawing, or Turtle.
 use super::form::take_form;
-use super::frame::{Frame, PageReply, PageResult, Section};
-use super::object::object_link;
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
+use super::object::link::object_link;
 use askama::Template;
 use penstock_http::caller::caller;
 use penstock_http::problem::Problem;

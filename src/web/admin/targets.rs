@@ -1,7 +1,8 @@
 //! The targets and, for Admins, the webhooks: their state, and tests of them.
 use super::configured::{SettingGroup, SettingRow};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::labels::{self, Labelled as _};
+use super::menu::Section;
 use super::remedy::Remedy;
 use super::words;
 use askama::Template;

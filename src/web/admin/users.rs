@@ -1,8 +1,9 @@
 //! `/admin/users`: the accounts.
 use super::definitions::describe_conflict;
 use super::form::{Form, FormErrors, NOT_SAVED, take_form};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::frame::{Frame, PageReply, PageResult};
 use super::labels;
+use super::menu::Section;
 use super::pager::Pager;
 use super::words;
 use askama::Template;

@@ -1,7 +1,8 @@
 //! `/admin/views`: the saved views that the viewer sees. A link of each leads to the list that it begins.
 use super::form::take_form;
-use super::frame::{Frame, PageReply, PageResult, Section};
-use super::objects::view_path;
+use super::frame::{Frame, PageReply, PageResult};
+use super::menu::Section;
+use super::objects::address::view_path;
 use super::pager::Pager;
 use super::words;
 use askama::Template;

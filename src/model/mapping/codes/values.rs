@@ -1,7 +1,7 @@
 //! Finds the code of a value, and the value of a code that is relative to a base. Adds the codes of values to a list.
 use super::{CodeList, Codes};
 use crate::mapping::Value;
-use crate::namespace::encode_segment;
+use crate::namespace::segment::encode_segment;
 use crate::natural_key::key_text;
 use oxrdf::{NamedNode, Term, TermRef};
 use penstock_base::json::Json;

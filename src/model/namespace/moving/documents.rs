@@ -1,5 +1,6 @@
 //! Rewrites the documents of all collections that have IRIs ([`Collection::has_iris`]).
-use super::{Rebase, Run};
+use super::Run;
+use super::rebase::Rebase;
 use crate::namespace::change::rewrite_namespace;
 use crate::namespace::minting::{rewrite_counter, rewrite_reserved};
 use crate::{catalogue, change_feed, ingest, namespace, shapes_graphs, views};

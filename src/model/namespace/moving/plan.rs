@@ -1,5 +1,5 @@
 //! Checks a move before anything is changed, and counts what it rewrites.
-use super::Rebase;
+use super::rebase::Rebase;
 use super::record::{MovePlan, MoveProgress, find_pending_move};
 use crate::namespace::change::check_base_is_free;
 use crate::namespace::{self, KnownNamespaces};

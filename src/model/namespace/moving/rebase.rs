@@ -13,7 +13,7 @@ use penstock_store::{Error, Read};
 
 /// The change of the base of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rebase {
+pub(crate) struct Rebase {
     from: Namespace,
     to: Namespace,
     /// All other namespaces.

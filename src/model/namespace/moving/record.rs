@@ -1,5 +1,5 @@
 //! A move while it is planned, in progress and finished, and the documents of moves.
-use super::Rebase;
+use super::rebase::Rebase;
 use crate::namespace::{self, Namespace};
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};

@@ -1,8 +1,9 @@
 //! What becomes of definitions that no file has any more.
 use super::super::content::Content;
 use super::super::resources::Resource;
-use super::{Result, Run};
-use crate::definitions::StoredKind as _;
+use super::Run;
+use crate::definitions::kind::Result;
+use crate::definitions::kind::StoredKind as _;
 use penstock_base::error::ErrorClass;
 use penstock_base::managed::{ManagedDefinition, forget_managed, list_managed};
 use penstock_model::namespace::{self, Namespace};

@@ -1,6 +1,6 @@
 //! Collects the errors of all definitions of a run.
 use super::super::resources::{Resource, files_error};
-use super::Result;
+use crate::definitions::kind::Result;
 use penstock_base::error::{ErrorClass, Finding};
 
 /// The errors of definitions, with their places.

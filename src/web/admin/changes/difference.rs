@@ -1,5 +1,5 @@
 //! The difference of a change, field by field.
-use super::super::object::object_link;
+use super::super::object::link::object_link;
 use super::super::words;
 use crate::admin::frame::Frame;
 use penstock_base::json::{self, Json};

@@ -1,8 +1,9 @@
 //! `/admin/changes`: the list of changes, by what the viewer is to them.
 use super::ChangeRow;
 use crate::admin::filter_bar::Select;
-use crate::admin::frame::{Frame, PageReply, PageResult, Section};
+use crate::admin::frame::{Frame, PageReply, PageResult};
 use crate::admin::labels::Labelled as _;
+use crate::admin::menu::Section;
 use crate::admin::pager::Pager;
 use crate::admin::words;
 use askama::Template;

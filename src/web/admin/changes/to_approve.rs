@@ -1,5 +1,6 @@
 //! `/admin/changes/to-approve`: how many changes wait for the viewer's approval, for a script that updates the menu.
-use crate::admin::frame::{Frame, PageReply, PageResult, Section};
+use crate::admin::frame::{Frame, PageReply, PageResult};
+use crate::admin::menu::Section;
 use askama::Template;
 use penstock_http::query::Query;
 use salvo::{Depot, Request, handler};

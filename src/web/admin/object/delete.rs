@@ -4,7 +4,8 @@ use super::change::{
     report_submitted, save,
 };
 use crate::admin::form::{Form, take_form};
-use crate::admin::frame::{Frame, PageReply, PageResult, Section};
+use crate::admin::frame::{Frame, PageReply, PageResult};
+use crate::admin::menu::Section;
 use crate::admin::words::{self, shorten_text};
 use askama::Template;
 use penstock_base::error::{ErrorClass, GatewayError};

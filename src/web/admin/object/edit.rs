@@ -7,7 +7,8 @@ use super::change::{
 use super::inputs::{FormItem, FormSource, InputKind, build_form};
 use crate::admin::changes::difference::{ChangedField, list_changed_fields};
 use crate::admin::form::{Form, take_form};
-use crate::admin::frame::{Frame, PageReply, PageResult, Section};
+use crate::admin::frame::{Frame, PageReply, PageResult};
+use crate::admin::menu::Section;
 use askama::Template;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json};

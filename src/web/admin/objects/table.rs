@@ -2,7 +2,7 @@
 use super::columns::TableColumn;
 use super::state::State;
 use crate::admin::frame::Frame;
-use crate::admin::object::{Cell, object_link};
+use crate::admin::object::link::{Cell, object_link};
 use crate::admin::words::{name_text, shorten_text};
 use jiff::Timestamp;
 use penstock_base::time_zone::Zone;

@@ -14,7 +14,7 @@ use super::verify::{self, Metadata, ParseError};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::hex::encode_hex;
 use penstock_resources::export::ExportKind;
-use place::{ObjectHeaders, ObjectReader};
+use place::{MAX_ATTEMPTS, ObjectHeaders, ObjectReader, pause_before_retry};
 use sequences::Sequences;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -364,9 +364,6 @@ impl ReadExport {
     }
 }
 
-/// The maximum number of attempts to read one object when the connection breaks.
-const MAX_ATTEMPTS: u32 = 4;
-
 /// Why an object could not be read, or is not valid.
 enum ObjectError {
     /// The bucket cannot be read.
@@ -426,7 +423,7 @@ fn read_export(
                 return Err(GatewayError::new(ErrorClass::Internal, text));
             }
             Err(ObjectError::Broken(_)) => {
-                std::thread::sleep(std::time::Duration::from_secs(1 << attempts));
+                pause_before_retry(attempts);
                 continue;
             }
         };

@@ -5,6 +5,7 @@ use crate::changes::steps::withdraw_abandoned;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::IfMatch;
+use penstock_base::backoff::exponential_delay;
 use penstock_base::error::GatewayError;
 use penstock_model::catalogue::{Change, Requester};
 use penstock_model::resource::Compiled;
@@ -62,7 +63,7 @@ pub async fn begin_deletion(
 
 /// Continues all deletions until `stop` becomes true. A commit that fails is repeated.
 pub async fn run_deletions(gateway: Gateway, mut stop: watch::Receiver<bool>) {
-    let mut failures: u32 = 0;
+    let mut failures: u64 = 0;
     while !*stop.borrow_and_update() {
         let started = Instant::now();
         let delay = match gateway.read(continue_deletions).await {
@@ -84,8 +85,7 @@ pub async fn run_deletions(gateway: Gateway, mut stop: watch::Receiver<bool>) {
                         "Deleting the objects of a Business Object failed; the gateway retries it."
                     );
                 }
-                let doublings = (failures - 1).min(16);
-                Some(FIRST_RETRY_DELAY.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY))
+                Some(exponential_delay(FIRST_RETRY_DELAY, failures, MAX_RETRY_DELAY))
             }
         };
         tokio::select! {

@@ -9,7 +9,7 @@ use super::secrecy::{BackupKey, HeadSecret};
 use crate::DeliveryTimings;
 use crate::cause::DeliveryFailure;
 use crate::target;
-use crate::walk::place::retry_transient;
+use crate::walk::place::{pause_before_retry, retry_transient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::hex::encode_hex;
 use penstock_config::Targets;
@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Reads the backup of one gateway.
@@ -382,7 +381,7 @@ impl<O: Objects> Read for Hashing<'_, O> {
                 Err(error) if self.failures >= MAX_FAILURES => return Err(error),
                 Err(error) => {
                     self.failures += 1;
-                    std::thread::sleep(Duration::from_secs(1 << self.failures));
+                    pause_before_retry(self.failures);
                     tracing::debug!(key = self.key, %error, "Reading an object broke off; it is opened again.");
                     self.input = self.reopen()?;
                 }

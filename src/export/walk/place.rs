@@ -5,6 +5,7 @@ use crate::key::{self, ExportKey, FileSettings};
 use crate::s3::Bucket;
 use crate::target;
 use crate::transport::max_total_time;
+use penstock_base::backoff::exponential_delay;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::shared_folder::{SharedFolder, TEMPORARY_EXTENSION};
 use penstock_config::{Compression, KeyTemplate, TargetKind, Targets};
@@ -16,8 +17,10 @@ use tokio::runtime::Runtime;
 
 /// The idle timeout while an object is read.
 const READ_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
-/// The maximum number of attempts for a request.
-const MAX_ATTEMPTS: u32 = 4;
+/// The maximum number of attempts for a request, and to read an object whose connection breaks.
+pub(crate) const MAX_ATTEMPTS: u32 = 4;
+/// The longest delay before the next attempt.
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// The location of the objects.
 #[derive(Debug)]
@@ -255,6 +258,12 @@ fn unreadable_error(path: &Path, error: &io::Error) -> GatewayError {
     GatewayError::new(kind, format!("{} cannot be read: {error}", path.display()))
 }
 
+/// Waits before something is read again, after this number of failures in a row.
+pub(crate) fn pause_before_retry(failures: u32) {
+    let delay = exponential_delay(Duration::from_secs(2), failures.into(), MAX_RETRY_DELAY);
+    std::thread::sleep(delay);
+}
+
 /// Retries a request after transient failures.
 pub(crate) fn retry_transient<T>(
     mut request: impl FnMut() -> Result<T, DeliveryFailure>,
@@ -264,7 +273,7 @@ pub(crate) fn retry_transient<T>(
         attempts += 1;
         match request() {
             Err(failure) if failure.is_transient() && attempts < MAX_ATTEMPTS => {
-                std::thread::sleep(Duration::from_secs(1 << attempts));
+                pause_before_retry(attempts);
             }
             answer => return answer.map_err(to_gateway_error),
         }

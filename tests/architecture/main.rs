@@ -1,6 +1,7 @@
 //! ARCHITECTURE.md and the crates agree. The table of crates is generated from their manifests. Every file that it and two
 //! other pages name exists. A library that belongs to one crate is used only there. Documents are written only to the
-//! collections of a list.
+//! collections of a list. No files import each other in a circle (`circles`). A usual change is made in a few files
+//! (`places`).
 //!
 //! `UPDATE=1 cargo test --test architecture` writes the table.
 #![expect(
@@ -10,9 +11,9 @@
 )]
 
 mod circles;
+mod places;
 
 use penstock_base::collections;
-use penstock_model::mapping::KINDS;
 use penstock_test_support::prelude::*;
 use std::fmt::Write as _;
 
@@ -175,62 +176,24 @@ fn without_tests(text: &str) -> &str {
     inline.map_or(text, |at| &text[..at])
 }
 
+/// Returns the source files with such a text, without their tests, in the order of their paths.
+fn find_sources(mut matches: impl FnMut(&str) -> bool) -> Vec<String> {
+    let mut paths = Vec::new();
+    collect_sources(&root().join("src"), &mut paths);
+    assert!(paths.len() > 300, "{}", paths.len());
+    paths.retain(|path| matches(without_tests(&std::fs::read_to_string(path).unwrap())));
+    let relative = |path: &PathBuf| path.strip_prefix(root()).unwrap().display().to_string();
+    let mut found: Vec<String> = paths.iter().map(relative).collect();
+    found.sort();
+    found
+}
+
 /// A move of a namespace rewrites every document with IRIs. So the list must name all collections: a change that adds one
 /// decides there whether its documents have IRIs.
 #[test]
 fn the_list_of_collections_is_complete() {
-    let mut paths = Vec::new();
-    collect_sources(&root().join("src"), &mut paths);
-    assert!(paths.len() > 300, "{}", paths.len());
     // A table needs an entry of the list, and nothing else writes documents.
-    let writes = |path: &PathBuf| {
-        let text = std::fs::read_to_string(path).unwrap();
-        without_tests(&text).contains(".put_document(")
-    };
-    paths.retain(writes);
-    assert_eq!(paths, [root().join("src/base/table.rs")]);
+    assert_eq!(find_sources(|text| text.contains(".put_document(")), ["src/base/table.rs"]);
     let names: BTreeSet<&str> = collections::ALL.iter().map(|collection| collection.name).collect();
     assert_eq!(names.len(), collections::ALL.len());
-}
-
-/// What the gateway knows of a kind of values is in its table, so that a new kind needs no change elsewhere.
-#[test]
-fn only_the_table_knows_the_kinds_of_values() {
-    let mut paths = Vec::new();
-    collect_sources(&root().join("src"), &mut paths);
-    let literals = KINDS.iter().filter_map(|value| {
-        let shown = format!("{value:?}");
-        let name = shown.strip_prefix("Literal(")?.split(['(', ')']).next()?;
-        Some(name.to_owned())
-    });
-    let mut names: Vec<String> = literals.chain(["Typed".into(), "Language".into()]).collect();
-    assert_eq!(names.len(), 11, "{names:?}");
-    names = names
-        .iter()
-        .flat_map(|name| ["Literal", "Kind"].map(|of| format!("{of}::{name}")))
-        .collect();
-    // A name in a mapping that is no other word.
-    names.push("\"dateTime\"".to_owned());
-    let mut found = BTreeSet::new();
-    for path in paths {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let text = without_tests(&text);
-        let is_named = |name: &String| {
-            let mut places = text.match_indices(name.as_str());
-            places.any(|(at, _)| !text[..at].ends_with(char::is_alphanumeric))
-        };
-        if names.iter().any(is_named) {
-            found.insert(path.strip_prefix(root()).unwrap().display().to_string());
-        }
-    }
-    let known = [
-        "src/model/derive/value.rs",
-        "src/model/mapping/kind/table.rs",
-        "src/model/mapping/value.rs",
-    ];
-    assert_eq!(
-        found,
-        known.map(str::to_owned).into(),
-        "say in `Kind` what these files know of a kind"
-    );
 }

@@ -17,7 +17,6 @@ pub use known::KnownNamespaces;
 pub(crate) use known::{NamespaceCache, Overlaps};
 pub use minting::{COUNTERS, RESERVED, mint_identifier};
 pub(crate) use minting::{MintingState, is_taken, mint_number, release_identifier};
-pub(crate) use segment::encode_segment;
 pub(crate) use taken_numbers::TakenNumbers;
 
 use super::list::is_list_node;
@@ -31,6 +30,7 @@ use penstock_base::table::{AsJson, Table};
 use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::namespace::{DefinedNamespace, Generator};
 use penstock_store::{Error, Pattern, Read};
+use segment::encode_segment;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 

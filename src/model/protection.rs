@@ -12,7 +12,6 @@
 pub(crate) mod touched;
 mod violations;
 
-pub(crate) use touched::Protection;
 pub(crate) use violations::{FoundViolation, build_scope};
 
 use crate::change_feed::{Watch, WatchedDefinitions};
@@ -23,6 +22,7 @@ use penstock_resources::business_object::ValidationMode;
 use penstock_shapes::{Budget, Limits};
 use penstock_store::{Read, SubjectFilter, Transaction};
 use std::time::Duration;
+use touched::Protection;
 
 /// How a message names the objects of a Business Object that the credential of the request may not know.
 const UNSEEN_OBJECTS: &str =

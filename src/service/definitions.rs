@@ -13,9 +13,9 @@
 //! - `service_folder` applies the folder of the service, and `folder_state` has how its runs ended
 //! - `drift` finds what has changed since
 //!
-//! A new kind is a variant of `DefinitionKind`, an arm of `of_kind`, a variant of [`Content`] with an arm of
-//! `Run::write_content`, and a type of its own that implements [`Kind`] and [`StoredKind`]. The API serves a type that
-//! implements `Served`, and the pages one that implements `DefinitionPages`.
+//! A new kind is a variant of `DefinitionKind`, an arm of `of_kind`, a variant of [`Content`](content::Content) with an arm
+//! of `Run::write_content`, and a type of its own that implements [`Kind`] and [`StoredKind`](kind::StoredKind). The API
+//! serves a type that implements `Served`, and the pages one that implements `DefinitionPages`.
 //!
 //! Invariant: a dry run makes the same transaction as a run, with the same checks, and discards it. It differs in one point:
 //! it creates no index for new keys, so it does not find stored objects without a key.
@@ -60,7 +60,7 @@ mod tests;
 pub use drift::{find_drift, find_source_file};
 pub use folder::read_folder;
 pub use folder_state::{FolderOutcome, FolderRun};
-pub use kind::{FindVersion, Kind, Result, delete, find, list, save};
+pub use kind::{Kind, Result, delete, find, list, save};
 pub use run::apply_files;
 pub use service_folder::{apply_service_folder, retry_service_folder};
 

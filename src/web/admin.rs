@@ -55,7 +55,7 @@ mod health;
 pub(super) mod ingestions;
 pub(super) mod keys;
 mod labels;
-pub(crate) mod menu;
+mod menu;
 mod namespaces;
 pub(super) mod object;
 pub(super) mod objects;

@@ -150,42 +150,40 @@ impl Crate {
         }
     }
 
-    /// Returns the module that a path names, and what it names there.
-    fn descend<'p>(&self, mut module: Names, mut path: &'p [String]) -> (Names, &'p [String]) {
-        while let Some((name, rest)) = path.split_first()
+    /// Adds the modules that a path leads to: those that pass the name on, and the one that defines it. The root of a crate
+    /// passes on what the crate offers, so it counts only for what it defines.
+    fn trace(&self, mut module: Names, path: &[String], depth: usize, found: &mut Vec<Names>) {
+        let mut rest = path;
+        while let Some((name, after)) = rest.split_first()
             && self.sources[&module].children.contains(name)
         {
             module.push(name.clone());
-            path = rest;
+            rest = after;
         }
-        (module, path)
-    }
-
-    /// Returns the module that defines what a path names, through all modules that pass it on.
-    fn resolve(&self, module: Names, path: &[String], depth: usize) -> Names {
-        let (module, rest) = self.descend(module, path);
-        let Some(name) = rest.first().filter(|_| depth < 12) else { return module };
+        let name = rest.first().filter(|_| depth < 12);
         let mut imports = self.sources[&module].imports.iter();
-        let Some((_, import)) = imports.find(|(known, _)| known == name) else { return module };
-        match self.begin(&module, import) {
-            Some((from, path)) => self.resolve(from, &[&path, &rest[1..]].concat(), depth + 1),
-            None => module,
+        let import = name.and_then(|name| imports.find(|(known, _)| known == name));
+        let next = import.and_then(|(_, import)| self.begin(&module, import));
+        if next.is_none() || !module.is_empty() {
+            found.push(module);
+        }
+        if let Some((from, path)) = next {
+            self.trace(from, &[&path, &rest[1..]].concat(), depth + 1, found);
         }
     }
 
-    /// Returns the modules that each module imports: those that its paths name, which may only pass a name on, and those
-    /// that define it. The root of a crate passes on what the crate offers, so it counts only for what it defines.
+    /// Returns the modules that each module imports.
     fn arrows(&self) -> BTreeMap<&Names, BTreeSet<Names>> {
         let arrows = self.sources.iter().map(|(module, source)| {
             let imports = source.imports.iter().filter(|(name, _)| !source.exports.contains(name));
             let paths = source.paths.iter().filter(|path| path.len() > 1);
-            let named = imports.map(|(_, path)| path).chain(paths);
-            let begun = named.filter_map(|path| self.begin(module, path));
-            let imported = begun.flat_map(|(from, path)| {
-                let named = self.descend(from.clone(), &path).0;
-                [Some(named).filter(|named| !named.is_empty()), Some(self.resolve(from, &path, 0))]
-            });
-            (module, imported.flatten().filter(|found| found != module).collect())
+            let mut found = Vec::new();
+            for path in imports.map(|(_, path)| path).chain(paths) {
+                if let Some((from, path)) = self.begin(module, path) {
+                    self.trace(from, &path, 0, &mut found);
+                }
+            }
+            (module, found.into_iter().filter(|found| found != module).collect())
         });
         arrows.collect()
     }
@@ -222,7 +220,7 @@ fn no_files_import_each_other_in_a_circle() {
 }
 
 /// Returns the files in circles of a crate with these files.
-fn find_in<const N: usize>(files: [(&str, &str); N]) -> Vec<String> {
+fn find_circles(files: &[(&str, &str)]) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let file = dir.path().join(name);
@@ -238,7 +236,7 @@ fn find_in<const N: usize>(files: [(&str, &str); N]) -> Vec<String> {
 fn a_circle_is_found_through_the_root_that_passes_a_name_on() {
     let lib = "mod a;\nmod b;\npub use a::A;\n#[cfg(test)]\nuse b::f;\n";
     let a = "use super::b;\npub struct A;\nfn g() { b::f() }\n";
-    let find = |b| find_in([("lib.rs", lib), ("a.rs", a), ("b.rs", b)]);
+    let find = |b| find_circles(&[("lib.rs", lib), ("a.rs", a), ("b.rs", b)]);
     assert_eq!(find("use crate::A;\npub fn f() { drop(A) }\n"), ["a.rs", "b.rs"]);
     assert_eq!(find("pub fn f() { drop(super::A) }\n"), ["a.rs", "b.rs"]);
     assert_eq!(find("pub fn f() { println!(\"{:?}\", crate::A) }\n"), ["a.rs", "b.rs"]);
@@ -248,9 +246,25 @@ fn a_circle_is_found_through_the_root_that_passes_a_name_on() {
 #[test]
 fn an_import_of_what_a_module_passes_on_is_one_of_that_module() {
     let lib = "mod a;\nmod b;\n";
-    let b = "mod c;\npub use c::C;\nfn g() { crate::a::f() }\n";
-    let find =
-        |a| find_in([("lib.rs", lib), ("a.rs", a), ("b.rs", b), ("b/c.rs", "pub struct C;\n")]);
+    let b = "pub(crate) mod c;\npub use c::C;\nfn g() { crate::a::f() }\n";
+    let c = "pub struct C;\n";
+    let find = |a| find_circles(&[("lib.rs", lib), ("a.rs", a), ("b.rs", b), ("b/c.rs", c)]);
     assert_eq!(find("use super::b::C;\npub fn f() { drop(C) }\n"), ["a.rs", "b.rs"]);
+    assert_eq!(find("use super::b;\npub fn f() { drop(b::C) }\n"), ["a.rs", "b.rs"]);
     assert!(find("use super::b::c::C;\npub fn f() { drop(C) }\n").is_empty());
+    // In the middle of three.
+    let a = "mod d;\nuse super::e::C;\npub fn f() { drop(C) }\n";
+    let e = [("e.rs", "pub use super::b::C;\n"), ("a/d.rs", "")];
+    let files = [("lib.rs", "mod a;\nmod b;\nmod e;\n"), ("a.rs", a), ("b.rs", b), ("b/c.rs", c)];
+    assert_eq!(find_circles(&[&files[..], &e].concat()), ["a.rs", "b.rs"]);
+}
+
+#[test]
+fn the_root_counts_for_what_it_defines() {
+    let a = ("a.rs", "use crate::C;\npub fn f() { drop(C) }\n");
+    let c = ("c.rs", "pub struct C;\n");
+    let passes_on = "mod a;\nmod c;\npub use c::C;\nfn g() { a::f() }\n";
+    assert!(find_circles(&[("lib.rs", passes_on), a, c]).is_empty());
+    let defines = "mod a;\nmod c;\npub struct C;\nfn g() { a::f() }\n";
+    assert_eq!(find_circles(&[("lib.rs", defines), a, c]), ["lib.rs", "a.rs"]);
 }

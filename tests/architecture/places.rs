@@ -1,11 +1,11 @@
-//! Where a usual change is made: the files that know a kind of values, a setting, an endpoint, a column, the retry rule.
-use super::find_sources;
+//! A typical change touches few files: those that know a kind of values, a setting, an operation, a column, the backoff.
+use super::{find_sources, read_sources, root};
 use penstock_model::mapping::KINDS;
 
 /// Returns the source files that name a field, a function or a type.
-fn find_named(name: &str) -> Vec<String> {
+fn find_named(sources: &[(String, String)], name: &str) -> Vec<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    find_sources(|text| text.split(|c| !is_word(c)).any(|word| word == name))
+    find_sources(sources, |text| text.split(|c| !is_word(c)).any(|word| word == name))
 }
 
 /// What the gateway knows of a kind of values is in its table, so that a new kind needs no change elsewhere.
@@ -24,7 +24,7 @@ fn only_the_table_knows_the_kinds_of_values() {
         .collect();
     // A name in a mapping that is no other word.
     names.push("\"dateTime\"".to_owned());
-    let found = find_sources(|text| {
+    let found = find_sources(&read_sources(), |text| {
         names.iter().any(|name| {
             let mut places = text.match_indices(name.as_str());
             places.any(|(at, _)| !text[..at].ends_with(char::is_alphanumeric))
@@ -41,6 +41,7 @@ fn only_the_table_knows_the_kinds_of_values() {
 /// A setting is declared in the table, and read as a field by what uses it. Its page in the documentation is generated.
 #[test]
 fn a_setting_is_known_to_the_table_and_its_user() {
+    let sources = read_sources();
     for (field, user) in [
         ("connections_per_address", "src/cli/app/connections.rs"),
         ("heartbeat_interval", "src/export/heartbeat.rs"),
@@ -48,52 +49,57 @@ fn a_setting_is_known_to_the_table_and_its_user() {
     ] {
         let mut files = vec!["src/config/table.rs", user];
         files.sort_unstable();
-        assert_eq!(find_named(field), files);
+        assert_eq!(find_named(&sources, field), files, "read the field of {field}");
     }
 }
 
-/// An endpoint is one entry of its file: path, role, parameters, answers, and its handler below.
+/// An operation of the REST API is described above its handler: path, role, parameters and answers.
 #[test]
-fn an_endpoint_is_known_to_one_file() {
-    let mut texts = Vec::new();
-    find_sources(|text| {
-        texts.push(text.to_owned());
-        false
-    });
-    let described = texts.iter().flat_map(|text| text.split(".describe(").skip(1));
+fn an_operation_is_described_in_one_file() {
+    let sources = read_sources();
+    let described = sources.iter().flat_map(|(_, text)| text.split(".describe(").skip(1));
     let mut ids: Vec<String> = described
         .filter_map(|after| {
             Some(after.trim_start().strip_prefix('"')?.split_once('"')?.0.to_owned())
         })
         .collect();
-    assert!(ids.len() > 80, "{ids:?}");
     // The other ids are words, such as "live", that have other uses.
     ids.retain(|id| id.contains(char::is_uppercase));
+    assert!(ids.len() > 80, "{ids:?}");
     for id in ids {
         let quoted = format!("\"{id}\"");
-        assert_eq!(texts.iter().filter(|text| text.contains(&quoted)).count(), 1, "{id}");
+        let files = find_sources(&sources, |text| text.contains(&quoted));
+        assert_eq!(files.len(), 1, "name the operation {id} only where it is described: {files:?}");
     }
 }
 
-/// A column is a part of its template, which reads the types of the REST API.
+/// A column of a page is a part of its template, which reads the types of the REST API.
 #[test]
 fn a_column_is_known_to_its_template() {
-    let template = super::root().join("src/web/templates/admin/keys.html");
-    let template = std::fs::read_to_string(template).unwrap();
-    assert!(template.contains("data-label=\"Last used (UTC)\""));
-    assert!(template.contains("row.key.last_used"));
-    assert_eq!(find_sources(|text| text.contains("Last used (UTC)")), [""; 0]);
-    let pages = find_named("last_used").into_iter().filter(|file| file.starts_with("src/web/"));
-    assert_eq!(pages.collect::<Vec<_>>(), [""; 0]);
+    let templates = root().join("src/web/templates/admin");
+    let reads_member = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        let text = path.is_file().then(|| std::fs::read_to_string(&path).unwrap())?;
+        text.contains("key.last_used")
+            .then(|| path.file_name().unwrap().to_str().unwrap().to_owned())
+    };
+    let mut pages: Vec<String> =
+        std::fs::read_dir(templates).unwrap().filter_map(reads_member).collect();
+    pages.sort();
+    assert_eq!(pages, ["key_revoke.html", "keys.html"]);
+    let mut code = find_named(&read_sources(), "last_used");
+    code.retain(|file| file.starts_with("src/web/"));
+    assert_eq!(code, [""; 0], "let the template read the member");
 }
 
-/// Delays that double are computed in one place.
+/// The delays of all retries are computed by one function.
 #[test]
-fn the_retry_rule_is_known_to_one_file() {
-    let doubles = |text: &str| {
-        ["saturating_mul(1 <<", "from_secs(1 <<", "from_millis(1 <<"]
-            .iter()
-            .any(|doubling| text.contains(doubling))
-    };
-    assert_eq!(find_sources(doubles), ["src/base/backoff.rs"]);
+fn exponential_backoff_is_in_one_file() {
+    let doublings = ["1 <<", "<<= 1", "mul(2)", "*= 2", "pow("];
+    let delays = ["delay", "DELAY", "Duration", "sleep", "backoff", "doublings"];
+    let has_any = |line: &str, of: &[&str]| of.iter().any(|part| line.contains(part));
+    let doubles =
+        |text: &str| text.lines().any(|line| has_any(line, &doublings) && has_any(line, &delays));
+    let found = find_sources(&read_sources(), doubles);
+    assert_eq!(found, ["src/base/backoff.rs"], "call `exponential_delay`");
 }

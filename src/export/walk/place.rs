@@ -18,9 +18,11 @@ use tokio::runtime::Runtime;
 /// The idle timeout while an object is read.
 const READ_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// The maximum number of attempts for a request, and to read an object whose connection breaks.
-pub(crate) const MAX_ATTEMPTS: u32 = 4;
-/// The longest delay before the next attempt.
-const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
+pub(super) const MAX_ATTEMPTS: u32 = 4;
+/// The delay after the first failure, which doubles with each further one.
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(2);
+/// The maximum delay.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(16);
 
 /// The location of the objects.
 #[derive(Debug)]
@@ -258,9 +260,9 @@ fn unreadable_error(path: &Path, error: &io::Error) -> GatewayError {
     GatewayError::new(kind, format!("{} cannot be read: {error}", path.display()))
 }
 
-/// Waits before something is read again, after this number of failures in a row.
+/// Blocks the thread before the next attempt, after this number of failures in a row.
 pub(crate) fn pause_before_retry(failures: u32) {
-    let delay = exponential_delay(Duration::from_secs(2), failures.into(), MAX_RETRY_DELAY);
+    let delay = exponential_delay(FIRST_RETRY_DELAY, failures.into(), MAX_RETRY_DELAY);
     std::thread::sleep(delay);
 }
 

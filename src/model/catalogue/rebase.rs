@@ -6,8 +6,7 @@
 //! otherwise the move is refused before it begins.
 use super::entry::{BUSINESS_OBJECTS, StoredDefinition, iter_rows};
 use crate::mapping::{self, Mapping};
-use crate::namespace::moving::begins_iri;
-use crate::namespace::moving::rebase::Rebase;
+use crate::namespace::moving::rebase::{Rebase, begins_iri};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::next_version;

@@ -4,7 +4,7 @@
 //! A new kind is a variant of [`Literal`](super::Literal), its place in [`KINDS`](super::KINDS), and its entry in `table`.
 pub(super) mod table;
 
-use super::FormName;
+use super::reading::form::FormName;
 use oxrdf::NamedNodeRef;
 use penstock_base::json::{self, Json};
 use penstock_rdf::compare::ValueOrder;

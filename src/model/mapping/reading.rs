@@ -1,7 +1,7 @@
 //! Other ways to write a value: what the keys `accept`, `timeZone`, `absent` and `default` of a definition say.
 //!
 //! They concern only what senders write. The view shows the canonical form.
-mod form;
+pub(super) mod form;
 mod listed;
 mod number;
 mod time;

@@ -26,7 +26,6 @@ mod record;
 mod tests;
 
 pub use plan::plan_move;
-pub(crate) use rebase::begins_iri;
 pub use record::{FinishedMove, MovePlan, MoveProgress, PendingMove, find_pending_move};
 
 use crate::change_feed::Watch;

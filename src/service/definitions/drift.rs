@@ -1,6 +1,5 @@
 //! Finds definitions that are no longer as their files define them.
-use super::kind::Result;
-use super::kind::StoredKind as _;
+use super::kind::{Result, StoredKind as _};
 use crate::blocking::run_in_place;
 use crate::gateway::Gateway;
 use penstock_base::managed::{find_managed, list_managed};

@@ -13,7 +13,7 @@ use penstock_store::{Read, Transaction};
 pub type Result<T, E = GatewayError> = std::result::Result<T, E>;
 
 /// A function that returns the stored version of the definition with this name, `None` if there is none. Never blocks.
-pub type FindVersion = fn(&Gateway, &str) -> Option<u64>;
+pub(crate) type FindVersion = fn(&Gateway, &str) -> Option<u64>;
 
 /// A kind of definitions. Its functions run on a thread that may block.
 #[expect(

@@ -1,7 +1,6 @@
 //! Reads the definitions in files, each as its PUT takes it, and gives every error its file, line and column.
 use super::content::{Content, invalid_error, take_member};
-use super::kind::Result;
-use super::kind::StoredKind as _;
+use super::kind::{Result, StoredKind as _};
 use crate::gateway::Gateway;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_base::json::Json;

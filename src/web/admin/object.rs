@@ -34,7 +34,7 @@ mod graph;
 mod header;
 mod history;
 mod inputs;
-pub(crate) mod link;
+pub(super) mod link;
 
 #[derive(Template)]
 #[template(path = "admin/object.html")]

@@ -39,7 +39,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use table::{Row, TableBuilder, collect_iris};
 
-pub(crate) mod address;
+pub(super) mod address;
 mod bars;
 pub(crate) mod column_form;
 mod columns;

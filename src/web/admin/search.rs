@@ -1,7 +1,6 @@
 //! `/admin/search`: one search field for pages, Business Objects, saved views, objects, exports and settings.
 use super::frame::{Frame, PageReply, PageResult};
-use super::menu::Section;
-use super::menu::list_groups;
+use super::menu::{Section, list_groups};
 use super::object::link::object_path;
 use super::objects::address::view_path;
 use super::words::{self, shorten_text};

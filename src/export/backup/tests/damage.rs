@@ -2,12 +2,11 @@
 use super::bucket::{Fault, MemoryBucket};
 use super::machine::{Action, Machine, Running};
 use super::{filled, restore};
-use crate::backup::data_dir::{has_era, stored_hold};
+use crate::backup::data_dir::{has_era, request_take_over, retain_after, stored_hold};
 use crate::backup::report::BackupState;
 use crate::backup::secrecy::generate_key;
 use crate::backup::ship::Phase;
 use crate::backup::worker::ShipWorker;
-use crate::backup::{request_take_over, retain_after};
 use crate::delivery_loop::DeliveryQueue as _;
 use std::sync::Arc;
 

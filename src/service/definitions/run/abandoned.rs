@@ -2,8 +2,7 @@
 use super::super::content::Content;
 use super::super::resources::Resource;
 use super::Run;
-use crate::definitions::kind::Result;
-use crate::definitions::kind::StoredKind as _;
+use crate::definitions::kind::{Result, StoredKind as _};
 use penstock_base::error::ErrorClass;
 use penstock_base::managed::{ManagedDefinition, forget_managed, list_managed};
 use penstock_model::namespace::{self, Namespace};

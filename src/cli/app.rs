@@ -110,7 +110,7 @@ pub async fn serve_until(
         certificates,
         state.clone(),
     ));
-    let served = serve_opened(settings, address, state, servers, ready, stop).await;
+    let served = serve_opened(address, state, servers, ready, stop).await;
     reloading.abort();
     expiry.abort();
     reporting.abort();
@@ -119,13 +119,13 @@ pub async fn serve_until(
 
 /// Opens the gateway while HTTP answers 503, serves it, and shuts it down.
 async fn serve_opened(
-    settings: Arc<Settings>,
     address: SocketAddr,
     state: Arc<State>,
     mut servers: Servers,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), GatewayError> {
+    let settings = Arc::clone(state.settings());
     let signalled = listen_for_stop_signal()?;
     let mut stop = std::pin::pin!(async {
         tokio::select! {

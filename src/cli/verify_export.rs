@@ -65,7 +65,7 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
         }
         return output::check_each_file(given, check_file);
     };
-    let (json, keys_only) = (given.get_flag("json"), given.get_flag("keys-only"));
+    let how = HowToCheck { keys_only: given.get_flag("keys-only"), json: given.get_flag("json") };
     let templates: Vec<KeyTemplate> =
         given.get_many("key").into_iter().flatten().cloned().collect();
     let mut status = ExitCode::SUCCESS;
@@ -86,7 +86,7 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
             BucketLocation::of_target(&settings.targets, &settings.data_dir, name)
         };
         let place = place.map(|place| place.with_templates(templates.clone()));
-        match place.and_then(|place| check_bucket(name, &place, keys_only, json)) {
+        match place.and_then(|place| check_bucket(name, &place, how)) {
             Ok(Some(walked)) if walked.findings == 0 => {}
             Ok(Some(_)) => status = output::STATUS_FAILED.into(),
             // The reader closed the pipe.
@@ -115,12 +115,20 @@ fn location_of_url(url: &str) -> Result<BucketLocation, GatewayError> {
     BucketLocation::of_url(url, reader)
 }
 
+/// How a bucket is checked.
+#[derive(Debug, Clone, Copy)]
+struct HowToCheck {
+    /// Only the keys, without reading objects.
+    keys_only: bool,
+    /// Prints JSON.
+    json: bool,
+}
+
 /// Checks one bucket, and prints each finding at once. Returns `None` if the reader closed the pipe.
 fn check_bucket(
     name: &str,
     place: &BucketLocation,
-    keys_only: bool,
-    json: bool,
+    HowToCheck { keys_only, json }: HowToCheck,
 ) -> Result<Option<WalkSummary>, GatewayError> {
     let mut gone = false;
     let mut told = |line: String| gone |= output::print_result(&line).is_err();

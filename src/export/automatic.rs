@@ -354,7 +354,7 @@ impl PlannedExports {
             }
             return;
         }
-        match self.create_export(inner, is_run, is_due) {
+        match self.create_export(inner, Due { is_run, is_due }) {
             Ok(()) => {
                 (self.failures, self.free_bytes_before) = (0, None);
                 inner.empty_runs.clear_error(id);
@@ -432,8 +432,7 @@ impl PlannedExports {
     fn create_export(
         &mut self,
         inner: &ExporterParts,
-        is_run: bool,
-        is_due: bool,
+        Due { is_run, is_due }: Due,
     ) -> Result<(), DelayReason> {
         let business_object = Arc::clone(&self.business_object);
         let object = &business_object.object;
@@ -539,6 +538,15 @@ impl PlannedExports {
         let id = &self.business_object.object.id;
         Ok(change_feed::has_changes(&store.read(), id, &cursor)?)
     }
+}
+
+/// What an export is due for.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    /// A run of the schedule.
+    is_run: bool,
+    /// Changes whose delay is over.
+    is_due: bool,
 }
 
 /// The reason why an export was delayed.

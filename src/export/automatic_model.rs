@@ -1,5 +1,6 @@
 //! Tests automatic exports with a model of a consumer, which applies the files in sequence order. After any series
-//! of actions, the consumer has exactly the objects that the view shows.
+//! of actions, the consumer has exactly the objects that the view shows. It is beside the code that it tests, because it
+//! runs the parts of the exporter one step at a time, and other crates cannot.
 mod action;
 mod capacity;
 mod commits;

@@ -18,7 +18,7 @@ use penstock_base::files::PeriodicallySynced;
 use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
-use penstock_model::view::{self, ShownFact};
+use penstock_model::view::{self, ShownFact, ViewOutput};
 use penstock_model::{members, namespace};
 use penstock_store::{Error, Pattern, Read, ReadStore};
 use shown::ShownState;
@@ -255,22 +255,15 @@ impl Rendering<'_> {
         let RenderedFile { quads, object, writers, lines, fills_whole_graphs, .. } = &mut *file;
         let mut graphs: Vec<_> =
             writers.iter_mut().filter(|writer| has_lines(writer, *fills_whole_graphs)).collect();
-        if graphs.is_empty() {
-            view::render_subject(read, root, uri, quads, object, &mut findings)?;
-        } else {
-            let mut report = |fact: ShownFact<'_>| {
-                graphs.iter_mut().try_for_each(|writer| append_fact(writer, uri, fact, lines))
-            };
-            view::render_subject_as_facts(
-                read,
-                root,
-                uri,
-                quads,
-                object,
-                &mut findings,
-                &mut report,
-            )?;
+        let has_graphs = !graphs.is_empty();
+        let mut report = |fact: ShownFact<'_>| {
+            graphs.iter_mut().try_for_each(|writer| append_fact(writer, uri, fact, lines))
+        };
+        let mut output = ViewOutput::new(object, &mut findings);
+        if has_graphs {
+            output.report = Some(&mut report);
         }
+        view::render_subject(read, root, uri, quads, output)?;
         file.append_object()?;
         self.check_disk_space(file)?;
         for finding in findings {

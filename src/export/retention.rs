@@ -93,10 +93,12 @@ fn remove_pages(
         if !without_age.is_empty() {
             start_ages(store, id, &without_age, now)?;
         }
-        if !expired.is_empty()
-            && !remove_objects(inner, business_object, retention, delivered, &expired, kept)?
-        {
-            return Ok(());
+        if expired.is_empty() {
+            continue;
+        }
+        match remove_objects(inner, business_object, retention, delivered, &expired)? {
+            Some(more) => kept.append(more),
+            None => return Ok(()),
         }
     }
     Ok(())
@@ -118,16 +120,15 @@ fn start_ages(store: &Store, id: &str, uris: &[NamedNode], now: u64) -> Result<(
     Ok(())
 }
 
-/// Removes those of these objects that are still past their retention. Returns false if the definition was replaced,
-/// because then the new one applies. What stays because of a review is added to `kept`.
+/// Removes those of these objects that are still past their retention. Returns what stays because of a review; `None` if
+/// the definition was replaced, because then the new one applies.
 pub(super) fn remove_objects(
     inner: &ExporterParts,
     business_object: &Compiled,
     retention: Duration,
     delivered: &DeliveredState,
     uris: &[NamedNode],
-    kept: &mut KeptObjects,
-) -> Result<bool, GatewayError> {
+) -> Result<Option<KeptObjects>, GatewayError> {
     let id = business_object.object.id.as_str();
     let watch = inner.options.catalogue.watch();
     let limits = Limits { history: inner.options.history, ..Limits::default() };
@@ -150,7 +151,6 @@ pub(super) fn remove_objects(
             let age = change_feed::read_age(t, id, uri.as_str())?;
             Ok(age.is_some_and(|age| delivered.is_expired(age, watch.elapsed(), retention)))
         },
-        kept,
     )
 }
 

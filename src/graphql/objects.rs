@@ -16,7 +16,7 @@ use penstock_model::list::Lists;
 use penstock_model::mapping::{FieldKind, Property, Scalar, Shape, Value};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
-use penstock_model::search::{ReferenceFilter, find_referrers};
+use penstock_model::search::{ReferenceSelection, find_referrers};
 use penstock_model::view::{
     FieldValues, NestingPath, ShownValues, find_member_name, order_members, shows_member,
 };
@@ -253,24 +253,17 @@ impl<'d> Execution<'d> {
         let place =
             |id: &str| model.business_objects.iter().position(|b| b.compiled.object.id == id);
         let only = refer.business.and_then(|place| model.business_objects.get(place));
-        let through = ReferenceFilter {
+        let page = &refer.page;
+        let selection = ReferenceSelection {
             business_object: only.map(|only| only.compiled.object.id.as_str()),
             path: refer.path.as_deref(),
+            after: page.after.as_deref(),
+            limit: page.first,
         };
         let mut pages = Vec::new();
         for uri in uris {
-            let page = &refer.page;
             let node = NamedNode::new_unchecked(uri);
-            let after = page.after.as_deref();
-            let found = find_referrers(
-                self.snapshot()?,
-                &all,
-                &node,
-                through,
-                after,
-                page.first,
-                &self.budget,
-            )?;
+            let found = find_referrers(self.snapshot()?, &all, &node, selection, &self.budget)?;
             let items = found.found.into_iter().filter_map(|one| {
                 Some(super::pages::PageItem {
                     business: place(&one.business_object.object.id)?,
@@ -282,10 +275,9 @@ impl<'d> Execution<'d> {
             pages.push((uri.clone(), items.collect::<Vec<_>>(), found.more));
         }
         // Objects that several pages share are read once.
-        let loaded = self.load_page(&refer.page, &pages.iter().flat_map(|(_, items, _)| items))?;
+        let loaded = self.load_page(page, &pages.iter().flat_map(|(_, items, _)| items))?;
         let pages = pages.into_iter().map(|(uri, items, more)| {
-            let out =
-                self.build_page(&refer.page, &items, more, &loaded, &|| Ok(ResultValue::Null))?;
+            let out = self.build_page(page, &items, more, &loaded, &|| Ok(ResultValue::Null))?;
             Ok((uri, out))
         });
         pages.collect()

@@ -51,7 +51,7 @@ pub fn render_object(
 ) -> Result<(), GatewayError> {
     let mut about = SubjectQuads::default();
     read.read_subject(uri.as_ref().into(), &mut about)?;
-    render_subject(read, shape, uri, &about, out, warnings)
+    render_subject(read, shape, uri, &about, ViewOutput::new(out, warnings))
 }
 
 /// Returns the entity tag of an object's view (RFC 9110, 8.8.3), with its quotes. It is a digest of the JSON.
@@ -61,52 +61,37 @@ pub fn compute_etag(json: &[u8]) -> String {
     format!("\"{}\"", URL_SAFE_NO_PAD.encode(digest))
 }
 
+/// Where an object is rendered to.
+pub struct ViewOutput<'w> {
+    /// Receives the JSON.
+    pub json: &'w mut Vec<u8>,
+    /// Receives the warnings.
+    pub warnings: &'w mut Vec<Finding>,
+    /// Receives what the JSON shows as RDF. An object that the JSON shows several times at the same place in the mapping is
+    /// reported once.
+    pub report: Option<ReportShown<'w>>,
+}
+
+impl<'w> ViewOutput<'w> {
+    /// Creates an output that reports no RDF.
+    pub fn new(json: &'w mut Vec<u8>, warnings: &'w mut Vec<Finding>) -> Self {
+        Self { json, warnings, report: None }
+    }
+}
+
 /// As [`render_object`], for an object whose stored quads are already in `about`.
 ///
 /// # Errors
-/// As [`render_object`].
-pub fn render_subject(
-    read: &dyn Read,
-    shape: &Shape,
-    uri: &NamedNode,
-    about: &SubjectQuads,
-    out: &mut Vec<u8>,
-    warnings: &mut Vec<Finding>,
-) -> Result<(), GatewayError> {
-    write_root(read, shape, uri, about, out, warnings, None)
-}
-
-/// As [`render_subject`], and reports what the JSON shows as RDF. An object that the JSON shows several times at the same
-/// place in the mapping is reported once.
-///
-/// # Errors
 /// As [`render_object`], and the errors of `report`.
-pub fn render_subject_as_facts<'w>(
+pub fn render_subject<'w>(
     read: &'w dyn Read,
     shape: &'w Shape,
     uri: &NamedNode,
     about: &SubjectQuads,
-    out: &'w mut Vec<u8>,
-    warnings: &'w mut Vec<Finding>,
-    report: ReportShown<'w>,
+    ViewOutput { json, warnings, report }: ViewOutput<'w>,
 ) -> Result<(), GatewayError> {
-    write_root(read, shape, uri, about, out, warnings, Some(report))
-}
-
-fn write_root<'w>(
-    read: &'w dyn Read,
-    shape: &'w Shape,
-    uri: &NamedNode,
-    about: &SubjectQuads,
-    out: &'w mut Vec<u8>,
-    warnings: &'w mut Vec<Finding>,
-    report: Option<ReportShown<'w>>,
-) -> Result<(), GatewayError> {
-    let budget = budget::ViewBudget::new(out.len());
+    let budget = budget::ViewBudget::new(json.len());
     let shown = report.map(object::ShownReporter::new);
-    object::ObjectWriter { read, out, warnings, pointer: Vec::new(), budget, shown }.write_object(
-        shape,
-        &NestingPath { uri, above: None },
-        about,
-    )
+    object::ObjectWriter { read, out: json, warnings, pointer: Vec::new(), budget, shown }
+        .write_object(shape, &NestingPath { uri, above: None }, about)
 }

@@ -219,14 +219,21 @@ impl<'k> WarningContext<'k> {
     }
 }
 
-/// Returns the warnings that depend on namespaces. `created` are the ones that saving the definition created, or in a
-/// dry run would create. `default_base` returns the base of a namespace without one.
+/// The namespaces that saving a definition created, or in a dry run would create.
+#[derive(Debug, Clone, Copy)]
+pub struct CreatedNamespaces<'n> {
+    /// Their names.
+    pub names: &'n [String],
+    /// Whether they are only planned.
+    pub is_dry_run: bool,
+}
+
+/// Returns the warnings that depend on namespaces. `default_base` returns the base of a namespace without one.
 pub fn check_namespaces(
     read: &dyn Read,
     context: &WarningContext<'_>,
     compiled: &Compiled,
-    created: &[String],
-    is_dry_run: bool,
+    created: CreatedNamespaces<'_>,
     default_base: &dyn Fn(&str) -> String,
 ) -> Result<Vec<Finding>, GatewayError> {
     let known = context.known;
@@ -237,13 +244,13 @@ pub fn check_namespaces(
                        the types that they have";
         found.push(Finding::at_pointer("/config", message));
     }
-    for namespace in created.iter().filter_map(|name| known.get(name)) {
+    for namespace in created.names.iter().filter_map(|name| known.get(name)) {
         let Namespace { name, uri_base, .. } = namespace;
         if *uri_base == default_base(name)
             && !definition.has_base_for(name)
             && !namespace::has_data(read, namespace)?
         {
-            let tense = if is_dry_run { "will be" } else { "was" };
+            let tense = if created.is_dry_run { "will be" } else { "was" };
             let has_base_url = !uri_base.starts_with(BASE_WITHOUT_URL);
             let why = if has_base_url { "" } else { ", because `service.base-url` is not set" };
             found.push(Finding::at_pointer(

@@ -58,9 +58,10 @@ use oxrdf::NamedNode;
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::mapping::Field;
+use penstock_model::members;
 use penstock_model::resource::Compiled;
+use penstock_model::view::{self, ViewOutput};
 use penstock_model::visible::VisibleObjects;
-use penstock_model::{members, view};
 use penstock_store::{Read, Snapshot, SubjectQuads};
 use std::sync::Arc;
 
@@ -121,7 +122,9 @@ fn render_page(
             json.push(b',');
         }
         let shape = &business_object.mapping.root;
-        view::render_subject(&visible, shape, &one.iri, &quads, &mut json, &mut Vec::new())?;
+        let mut warnings = Vec::new();
+        let output = ViewOutput::new(&mut json, &mut warnings);
+        view::render_subject(&visible, shape, &one.iri, &quads, output)?;
     }
     json.push(b']');
     let next = last.filter(|last| listed.last() != Some(*last));
@@ -174,7 +177,9 @@ fn render_member(
     }
     let mut json = Vec::with_capacity(1 << 10);
     let shape = &business_object.mapping.root;
-    view::render_subject(read, shape, uri, &quads, &mut json, &mut Vec::new())?;
+    let mut warnings = Vec::new();
+    let output = ViewOutput::new(&mut json, &mut warnings);
+    view::render_subject(read, shape, uri, &quads, output)?;
     Ok(json)
 }
 

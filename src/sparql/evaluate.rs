@@ -68,7 +68,7 @@ pub fn evaluate(
     let QueryContext { limits, deadline, services } = context;
     let services = Services { client: services, deadline: deadline.at() };
     let budget = Arc::new(Budget::new(limits, deadline));
-    evaluate_within(&budget, query, snapshot, services, format, output)
+    evaluate_within(&budget, query, snapshot, services, ResultOutput { format, output })
 }
 
 /// Runs a query that reads few quads, on the thread that asks. Call it in [`crate::run_on_query_stack`]. Returns the
@@ -89,8 +89,15 @@ pub fn evaluate_short(
     let budget = Arc::new(Budget::for_short_query(limits));
     let services = Services { client: Arc::new(NoServices), deadline: Instant::now() };
     let mut results = Vec::new();
-    let rows = evaluate_within(&budget, query.clone(), snapshot, services, format, &mut results);
+    let output = ResultOutput { format, output: &mut results };
+    let rows = evaluate_within(&budget, query.clone(), snapshot, services, output);
     (!budget.exceeds_short_limits()).then(|| rows.map(|rows| (rows, results)))
+}
+
+/// Where results are written to, and how.
+struct ResultOutput<'o> {
+    format: ResultFormat,
+    output: &'o mut dyn Write,
 }
 
 fn evaluate_within(
@@ -98,8 +105,7 @@ fn evaluate_within(
     query: Query,
     snapshot: &Snapshot,
     services: Services,
-    format: ResultFormat,
-    output: &mut dyn Write,
+    ResultOutput { format, output }: ResultOutput<'_>,
 ) -> Result<u64, GatewayError> {
     catch("the SPARQL request", || {
         let mut dataset = Dataset::new(snapshot.codes(), budget);

@@ -7,14 +7,20 @@ use crate::{Error, Options, Progress};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
+/// What a replay needs of its store.
+#[derive(Clone, Copy)]
+pub(crate) struct ReplayedStore<'s> {
+    pub(crate) dir: &'s Path,
+    pub(crate) options: &'s Options,
+    pub(crate) steps: &'s WriterSteps,
+}
+
 /// Replays the journal into an index. Rebuilds the index if it is unusable, or if the index of values was switched on or
 /// off, but only after all of the journal was read: until then, the index may be the only copy of some data.
 pub(crate) fn catch_up(
-    dir: &Path,
+    ReplayedStore { dir, options, steps }: ReplayedStore<'_>,
     found: FoundIndex,
     journal: &SettledJournal,
-    options: &Options,
-    steps: &WriterSteps,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Index, Error> {
     let (id, value_index) = (journal.id(), options.value_index);

@@ -6,7 +6,7 @@ use crate::index_lock::{IndexLock, IndexReadGuard, IndexWriteGuard};
 use crate::journal::{Recovery, Retained, SyncState, SyncThread, Writer};
 use crate::maintenance_thread::{Closing, MaintenanceThread};
 use crate::read::collect_first;
-use crate::replay::catch_up;
+use crate::replay::{ReplayedStore, catch_up};
 use crate::slot::Slot;
 use crate::steps::{Stage, WriterSteps};
 use crate::transaction::Changes;
@@ -106,7 +106,8 @@ impl Store {
         let found = index::find_index(dir, id, from, options.value_index)?;
         let journal = recovery.settle_end(found.checkpointed_sequence())?;
         let steps = WriterSteps::default();
-        let index = catch_up(dir, found, &journal, &options, &steps, progress)?;
+        let replayed = ReplayedStore { dir, options: &options, steps: &steps };
+        let index = catch_up(replayed, found, &journal, progress)?;
         let retained = Retained::new(options.retain_after);
         journal.remove_obsolete(retained.after())?;
         discard_scratch(dir)?;

@@ -41,8 +41,7 @@ pub(super) fn explain_answer(
     endpoint: &str,
 ) -> DeliveryFailure {
     let code = first_element(&answer.body, "Code").unwrap_or_default();
-    let (class, cause) =
-        classify_answer(answer.status, &code, &answer.body, access, bucket, endpoint);
+    let (class, cause) = classify_answer(answer, &code, access, bucket, endpoint);
     let element = |name| first_element(&answer.body, name).unwrap_or_default();
     let (message, request) = (element("Message"), element("RequestId"));
     let request =
@@ -58,13 +57,13 @@ pub(super) fn explain_answer(
 }
 
 fn classify_answer(
-    status: u16,
+    answer: &HttpAnswer,
     code: &str,
-    body: &str,
     access: Access,
     bucket: &str,
     endpoint: &str,
 ) -> (Cause, String) {
+    let (status, body) = (answer.status, answer.body.as_str());
     match (status, code) {
         (_, "InvalidAccessKeyId") => (
             Cause::Credentials,

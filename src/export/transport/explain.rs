@@ -37,15 +37,23 @@ pub(crate) fn explain_lost(lost: &LostRequest, endpoint: &str) -> DeliveryFailur
         ),
         RequestError::Http(error) => {
             let why = join_causes(error);
-            let (class, cause) =
-                classify_connection_error(&why, error.is_connect(), error.is_timeout());
+            let stage = if error.is_connect() { Stage::Connecting } else { Stage::Connected };
+            let (class, cause) = classify_connection_error(&why, stage, error.is_timeout());
             DeliveryFailure::new(class, format!("{endpoint} {cause}"))
         }
     }
 }
 
+/// What a request was doing when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    /// It was sent, or its answer was awaited.
+    Connected,
+}
+
 /// Classifies a connection error. The returned text continues a sentence that starts with the endpoint.
-fn classify_connection_error(why: &str, connecting: bool, timeout: bool) -> (Cause, String) {
+fn classify_connection_error(why: &str, stage: Stage, is_timeout: bool) -> (Cause, String) {
     let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
     if has(&["certificate"]) {
         let cause = if has(&["xpired"]) {
@@ -68,19 +76,19 @@ fn classify_connection_error(why: &str, connecting: bool, timeout: bool) -> (Cau
         };
         return (Cause::Certificate, cause);
     }
-    if connecting {
+    if stage == Stage::Connecting {
         let cause = if has(&["dns error", "lookup"]) {
             format!("cannot be reached: its name cannot be resolved ({why})")
         } else if has(&["refused"]) {
             "cannot be reached: the connection was refused, no server listens there".to_owned()
-        } else if timeout {
+        } else if is_timeout {
             "cannot be reached: no connection in time".to_owned()
         } else {
             format!("cannot be reached: {why}")
         };
         return (Cause::Unreachable, cause);
     }
-    if timeout {
+    if is_timeout {
         return (Cause::Broken, "did not answer in time".to_owned());
     }
     (Cause::Broken, format!("closed or lost the connection: {why}"))
@@ -147,7 +155,8 @@ mod tests {
             ("tcp connect error: No route to host", true, Cause::Unreachable, "No route"),
             ("connection reset by peer", false, Cause::Broken, "lost"),
         ] {
-            let (found, cause) = classify_connection_error(why, connecting, false);
+            let stage = if connecting { Stage::Connecting } else { Stage::Connected };
+            let (found, cause) = classify_connection_error(why, stage, false);
             assert!(found == class && cause.contains(words), "{why}: {found:?} {cause}");
         }
     }

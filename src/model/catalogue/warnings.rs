@@ -3,7 +3,7 @@ use super::Catalogue;
 use super::namespaces::list_created;
 use crate::resource::{BusinessObject, Compiled};
 use crate::shapes_graphs::check_exist;
-use crate::warnings::{self, WarningContext};
+use crate::warnings::{self, CreatedNamespaces, WarningContext};
 use crate::{natural_key, unshown};
 use penstock_base::error::{Finding, GatewayError};
 use penstock_store::{Read, Transaction};
@@ -18,8 +18,9 @@ impl Catalogue {
         let known = self.known_namespaces()?;
         let context = WarningContext::new(&known);
         let warnings = |compiled: &Arc<Compiled>| {
-            let created = &compiled.object.created_namespaces;
-            self.collect_warnings_in(&self.store.read(), &context, compiled, created, false)
+            let names = &compiled.object.created_namespaces;
+            let created = CreatedNamespaces { names, is_dry_run: false };
+            self.collect_warnings_in(&self.store.read(), &context, compiled, created)
         };
         of.iter().map(warnings).collect()
     }
@@ -34,8 +35,7 @@ impl Catalogue {
         read: &dyn Read,
         context: &WarningContext<'_>,
         compiled: &Compiled,
-        created_namespaces: &[String],
-        is_dry_run: bool,
+        created: CreatedNamespaces<'_>,
     ) -> Result<Vec<Finding>, GatewayError> {
         let default_base = |name: &str| self.default_base(name);
         let mut found = warnings::check_definition(
@@ -44,14 +44,7 @@ impl Catalogue {
             &compiled.conditions,
         );
         found.extend(self.check_validation(&compiled.object.definition));
-        found.extend(warnings::check_namespaces(
-            read,
-            context,
-            compiled,
-            created_namespaces,
-            is_dry_run,
-            &default_base,
-        )?);
+        found.extend(warnings::check_namespaces(read, context, compiled, created, &default_base)?);
         Ok(found)
     }
 
@@ -76,9 +69,9 @@ impl Catalogue {
             check_exist(transaction, definition.validation.as_ref())?;
             let known = self.watch.namespaces().current(transaction)?;
             let context = WarningContext::new(&known);
-            let created = list_created(&changed);
-            let warnings =
-                self.collect_warnings_in(transaction, &context, compiled, &created, true)?;
+            let names = list_created(&changed);
+            let created = CreatedNamespaces { names: &names, is_dry_run: true };
+            let warnings = self.collect_warnings_in(transaction, &context, compiled, created)?;
             Ok((work(transaction)?, warnings))
         })
     }

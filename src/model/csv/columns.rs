@@ -142,6 +142,11 @@ impl<'m> Columns<'m> {
         Self { count: 0, named: 0, format, root: Vec::new() }
     }
 
+    /// Returns the format of the text.
+    pub(crate) fn format(&self) -> CsvFormat {
+        self.format
+    }
+
     /// Finds the fields of the columns in the mapping.
     ///
     /// # Errors

@@ -20,6 +20,12 @@ pub struct KeptObjects {
 }
 
 impl KeptObjects {
+    /// Adds those that another commit has left.
+    pub fn append(&mut self, other: Self) {
+        self.count += other.count;
+        self.first = self.first.take().or(other.first);
+    }
+
     fn add(&mut self, uri: &NamedNode) {
         self.count += 1;
         self.first.get_or_insert_with(|| uri.as_str().to_owned());
@@ -41,13 +47,13 @@ impl KeptObjects {
 /// Removes the objects for which `is_expired` still holds, and the nested objects that nothing else refers to. One
 /// commit contains the removal and its record. `request` names the caller; its body is ignored.
 ///
-/// An object that also belongs to another Business Object that requires a review stays, and so does one nested in it;
-/// both are added to `kept`.
+/// An object that also belongs to another Business Object that requires a review stays, and so does one nested in it.
+/// Returns both.
 ///
 /// The removal is not recorded as a change of this Business Object, because the targets must keep the objects that were
 /// exported to them.
 ///
-/// Returns false, and removes nothing, if the definition in `request` was replaced or deleted, because its retention
+/// Returns `None`, and removes nothing, if the definition in `request` was replaced or deleted, because its retention
 /// period no longer applies.
 ///
 /// # Errors
@@ -58,10 +64,9 @@ pub fn remove_expired(
     request: &Request<'_>,
     uris: &[NamedNode],
     is_expired: &mut dyn FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, GatewayError>,
-    kept: &mut KeptObjects,
-) -> Result<bool, GatewayError> {
+) -> Result<Option<KeptObjects>, GatewayError> {
     let object = &request.business_object.object;
-    let mut is_current = true;
+    let (mut is_current, mut kept) = (true, KeptObjects::default());
     let (expired, _) = store.transact(|transaction| -> Result<_, GatewayError> {
         if !catalogue::is_current(transaction, object)? {
             is_current = false;
@@ -100,12 +105,12 @@ pub fn remove_expired(
         }
         Ok(Some(record))
     })?;
-    let Some(record) = expired else { return Ok(is_current) };
+    let Some(record) = expired else { return Ok(is_current.then_some(kept)) };
     if let Some(events) = request.events {
         events.publish(events::EventKind::Ingestion, &record.id, &record);
     }
     log_removal(&record);
-    Ok(is_current)
+    Ok(Some(kept))
 }
 
 fn log_removal(record: &IngestionRecord) {

@@ -1,6 +1,6 @@
 //! Streams: NDJSON with one object per line, and CSV with one per record.
 use super::read_object::{ReadObject, with_line_offset};
-use crate::csv::{Columns, CsvFormat, RecordScanner, count_blank_bytes, record_error, trim_record};
+use crate::csv::{Columns, RecordScanner, count_blank_bytes, record_error, trim_record};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json};
 
@@ -52,12 +52,12 @@ pub(super) fn read_lines(
 /// Returns the first error of `each`, and `ErrorClass::Malformed` if the text has more records.
 pub(super) fn read_records(
     text: &[u8],
-    format: CsvFormat,
     (columns, nesting): (&Columns<'_>, usize),
     first: usize,
     line_numbers: &[u64],
     each: &mut dyn FnMut(ReadObject) -> Result<(), GatewayError>,
 ) -> Result<(), GatewayError> {
+    let format = columns.format();
     let (mut scanner, mut start) = (RecordScanner::new(format), 0);
     for (index, line) in (first..).zip(line_numbers) {
         let rest = text.get(start..).unwrap_or_default();

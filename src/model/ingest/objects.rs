@@ -36,7 +36,7 @@ pub(super) fn read_objects(
         Body::Records { text, header, first, line_numbers } => {
             let columns = Columns::find(header, &request.business_object.mapping)?;
             let columns = (&columns, limits.nesting);
-            lines::read_records(text, header.format, columns, first, line_numbers, each)
+            lines::read_records(text, columns, first, line_numbers, each)
         }
         Body::Messages(batch) => batch.read_objects(&request.business_object.mapping, limits, each),
         Body::Object { text, index, first_line, topic_fields } => {

@@ -164,7 +164,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             }
             lacks_values |= name.is_fixed && has_fewer_values(property, given.as_ref(), &current);
             changed |=
-                self.write_field(&target, field, property, given, &current, &mut children)?;
+                self.write_field(&target, (field, property), given, &current, &mut children)?;
         }
         let mut changed_types = false;
         for rdf_type in shape.types.iter().filter(|_| !is_reference) {
@@ -226,8 +226,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
     fn write_field(
         &mut self,
         target: &WriteTarget<'_>,
-        field: &Field,
-        property: &'m Property,
+        (field, property): (&Field, &'m Property),
         mut given: Option<GivenField<'m>>,
         current: &[&Quad],
         children: &mut Vec<(GivenObject<'m>, ObjectName)>,

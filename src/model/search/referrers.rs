@@ -40,13 +40,24 @@ pub struct Referrer {
     pub cursor: String,
 }
 
-/// Selects the references that count; the default is all of them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ReferenceFilter<'t> {
+/// Selects the references of a page.
+#[derive(Debug, Clone, Copy)]
+pub struct ReferenceSelection<'t> {
     /// Only references from the Business Object with this id.
     pub business_object: Option<&'t str>,
     /// Only references by this path, as in [`Referrer::path`].
     pub path: Option<&'t str>,
+    /// Only those after this cursor.
+    pub after: Option<&'t str>,
+    /// The maximum number.
+    pub limit: usize,
+}
+
+impl<'t> ReferenceSelection<'t> {
+    /// Selects the first references after a cursor, from everywhere.
+    pub fn all(after: Option<&'t str>, limit: usize) -> Self {
+        Self { business_object: None, path: None, after, limit }
+    }
 }
 
 /// Returns the objects that refer to `uri` by a field that holds a resource or a nested object. Blocking. A map shows no member
@@ -59,12 +70,11 @@ pub fn find_referrers(
     read: &dyn Read,
     business_objects: &[Arc<Compiled>],
     uri: &NamedNode,
-    filter: ReferenceFilter<'_>,
-    after: Option<&str>,
-    limit: usize,
+    selection: ReferenceSelection<'_>,
     bounds: &SearchBudget,
 ) -> Result<ReferrersPage, GatewayError> {
-    let after = after.map(cursor::decode_own_cursor::<3>).transpose()?;
+    let limit = selection.limit;
+    let after = selection.after.map(cursor::decode_own_cursor::<3>).transpose()?;
     let after = match after {
         Some([Some(id), Some(path), Some(uri)]) => Some((id, path, uri)),
         Some(_) => return Err(cursor::foreign_cursor_error()),
@@ -76,11 +86,11 @@ pub fn find_referrers(
     let (mut found, wanted) = (Vec::new(), limit.saturating_add(1));
     for business_object in business_objects {
         let id = business_object.object.id.as_str();
-        if filter.business_object.is_some_and(|only| only != id) {
+        if selection.business_object.is_some_and(|only| only != id) {
             continue;
         }
         for (path, steps) in run.collect_links(&business_object.mapping.root)? {
-            if filter.path.is_some_and(|only| only != path) {
+            if selection.path.is_some_and(|only| only != path) {
                 continue;
             }
             let from = match &after {

@@ -329,7 +329,7 @@ impl<'w> ObjectWriter<'w> {
         path: &NestingPath<'_>,
         first: &mut bool,
     ) -> Result<(), GatewayError> {
-        self.write_values(name, property, shown, path, first, |writer, value, _| {
+        self.write_values((name, property), shown, path, first, |writer, value, _| {
             writer.report_value(path, property, value.term.into())?;
             writer.write_literal(value, path)
         })
@@ -347,12 +347,12 @@ impl<'w> ObjectWriter<'w> {
             return self.write_map(name, property, iris, path, first);
         }
         if let Value::Object(shape) = &property.value {
-            return self.write_values(name, property, iris, path, first, |writer, iri, path| {
+            return self.write_values((name, property), iris, path, first, |writer, iri, path| {
                 writer.report_value(path, property, (*iri).into())?;
                 writer.write_nested(shape, &iri.into_owned(), path)
             });
         }
-        self.write_values(name, property, iris, path, first, |writer, iri, _| {
+        self.write_values((name, property), iris, path, first, |writer, iri, _| {
             writer.report_value(path, property, (*iri).into())?;
             writer.write_string(iri.as_str())
         })
@@ -366,7 +366,7 @@ impl<'w> ObjectWriter<'w> {
         path: &NestingPath<'_>,
         first: &mut bool,
     ) -> Result<(), GatewayError> {
-        self.write_values(name, property, codes, path, first, |writer, code, _| {
+        self.write_values((name, property), codes, path, first, |writer, code, _| {
             writer.report_value(path, property, code.term)?;
             if let Some(doubt) = &code.misfit {
                 writer.add_warning(path, doubt);
@@ -398,8 +398,7 @@ impl<'w> ObjectWriter<'w> {
     /// Writes the values of a field: all of them as an array, or only the first.
     fn write_values<V>(
         &mut self,
-        name: &str,
-        property: &Property,
+        (name, property): (&str, &Property),
         values: &[V],
         path: &NestingPath<'_>,
         first: &mut bool,

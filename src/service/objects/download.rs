@@ -11,7 +11,7 @@ use penstock_base::permits::Permit;
 use penstock_model::csv::{CsvOptions, CsvWriter};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{Filter, Order, Selection, for_each_selected};
-use penstock_model::view;
+use penstock_model::view::{self, ViewOutput};
 use penstock_store::{Read as _, SubjectQuads};
 use std::io;
 use std::sync::Arc;
@@ -95,7 +95,9 @@ impl Download {
             };
             visible.read_subject(uri.as_ref().into(), &mut quads)?;
             object.clear();
-            view::render_subject(&visible, shape, uri, &quads, &mut object, &mut Vec::new())?;
+            let mut warnings = Vec::new();
+            let rendered = ViewOutput::new(&mut object, &mut warnings);
+            view::render_subject(&visible, shape, uri, &quads, rendered)?;
             if let Some(csv) = &csv {
                 csv.write_record(uri, &json::parse(&object, MAX_NESTING)?, &mut text)?;
             } else {

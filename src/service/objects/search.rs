@@ -11,7 +11,7 @@ use penstock_model::search::{
     self, CellValues, Columns, Filter, FoundObject, ObjectCount, Order, Search, SearchBudget,
     SearchPage,
 };
-use penstock_model::view::{self, FieldValues};
+use penstock_model::view::{self, FieldValues, ViewOutput};
 use penstock_model::visible::VisibleObjects;
 use penstock_store::{Read as _, Snapshot, SubjectQuads};
 use std::sync::Arc;
@@ -151,14 +151,9 @@ pub async fn list_found_objects(
                 }
                 last = Some(found);
                 visible.read_subject(found.uri.as_ref().into(), &mut quads)?;
-                view::render_subject(
-                    &visible,
-                    shape,
-                    &found.uri,
-                    &quads,
-                    &mut json,
-                    &mut Vec::new(),
-                )?;
+                let mut warnings = Vec::new();
+                let output = ViewOutput::new(&mut json, &mut warnings);
+                view::render_subject(&visible, shape, &found.uri, &quads, output)?;
             }
             json.push(b']');
             let next = last.filter(|last| page.more || page.found.last() != Some(*last));

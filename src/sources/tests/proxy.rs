@@ -73,7 +73,7 @@ impl Proxy {
                 cuts.mark_unchanged();
                 tokio::spawn(async move {
                     tokio::select! {
-                        () = forward(client, broker, plan, old, &shared, index) => {}
+                        () = forward(client, broker, (plan, old), &shared, index) => {}
                         _ = cuts.changed() => {}
                     }
                 });
@@ -108,8 +108,7 @@ impl Drop for Proxy {
 async fn forward(
     mut client: TcpStream,
     broker: u16,
-    plan: Plan,
-    old: OldBroker,
+    (plan, old): (Plan, OldBroker),
     shared: &Shared,
     index: usize,
 ) {

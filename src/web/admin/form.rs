@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub(super) const NOT_SAVED: &str = "This could not be saved.";
 
 /// The fields of a form, by name. A missing field counts as empty, because browsers do not send check boxes
-/// that are not ticked.
+/// that are not ticked. It is a map, because serde reports the first wrong field, and a page all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Form(BTreeMap<String, String>);
 

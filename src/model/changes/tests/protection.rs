@@ -58,10 +58,8 @@ fn expire(plant: &Plant, business_object: &Compiled, uri: &str) -> KeptObjects {
     let request = local_request(watch, business_object, Mode::Delete, Body::Json(b""));
     let uris = [oxrdf::NamedNode::new_unchecked(uri)];
     let always = &mut |_: &Transaction<'_>, _: &oxrdf::NamedNode| Ok(true);
-    let mut kept = KeptObjects::default();
-    let store = &plant.store;
-    crate::ingest::remove_expired(store, &LIMITS, &request, &uris, always, &mut kept).unwrap();
-    kept
+    let kept = crate::ingest::remove_expired(&plant.store, &LIMITS, &request, &uris, always);
+    kept.unwrap().expect("the definition is current")
 }
 
 #[test]

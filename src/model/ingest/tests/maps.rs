@@ -2,7 +2,7 @@
 use super::*;
 use crate::ingest::{BatchedMessage, LockReason, MessageBatch, find_locked_fields};
 use crate::mapping::MEMBER_KEY;
-use crate::view::{ShownFact, render_subject_as_facts};
+use crate::view::{ShownFact, ViewOutput, render_subject};
 use oxrdf::Literal;
 use penstock_base::json;
 use penstock_store::{Pattern, Read, SubjectQuads};
@@ -385,13 +385,14 @@ fn a_member_that_is_left_out_is_no_fact() {
         let (mut about, mut facts) = (SubjectQuads::default(), String::new());
         read.read_subject(uri.as_ref().into(), &mut about).unwrap();
         let root = &fixture.business_object.mapping.root;
-        let report = &mut |fact: ShownFact<'_>| {
+        let mut report = |fact: ShownFact<'_>| {
             writeln!(facts, "{fact:?}").unwrap();
             Ok(())
         };
         let (mut out, mut warnings) = (Vec::new(), Vec::new());
-        render_subject_as_facts(&read, root, &uri, &about, &mut out, &mut warnings, report)
-            .unwrap();
+        let mut output = ViewOutput::new(&mut out, &mut warnings);
+        output.report = Some(&mut report);
+        render_subject(&read, root, &uri, &about, output).unwrap();
         facts
     };
     assert!(shown(&fixture).contains("urn:marks") && shown(&fixture).contains("urn:cell"));

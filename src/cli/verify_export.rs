@@ -65,7 +65,8 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
         }
         return output::check_each_file(given, check_file);
     };
-    let how = HowToCheck { keys_only: given.get_flag("keys-only"), json: given.get_flag("json") };
+    let options =
+        CheckOptions { keys_only: given.get_flag("keys-only"), json: given.get_flag("json") };
     let templates: Vec<KeyTemplate> =
         given.get_many("key").into_iter().flatten().cloned().collect();
     let mut status = ExitCode::SUCCESS;
@@ -86,7 +87,7 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
             BucketLocation::of_target(&settings.targets, &settings.data_dir, name)
         };
         let place = place.map(|place| place.with_templates(templates.clone()));
-        match place.and_then(|place| check_bucket(name, &place, how)) {
+        match place.and_then(|place| check_bucket(name, &place, options)) {
             Ok(Some(walked)) if walked.findings == 0 => {}
             Ok(Some(_)) => status = output::STATUS_FAILED.into(),
             // The reader closed the pipe.
@@ -117,10 +118,10 @@ fn location_of_url(url: &str) -> Result<BucketLocation, GatewayError> {
 
 /// How a bucket is checked.
 #[derive(Debug, Clone, Copy)]
-struct HowToCheck {
-    /// Only the keys, without reading objects.
+struct CheckOptions {
+    /// Whether only the keys are checked, and no object is read.
     keys_only: bool,
-    /// Prints JSON.
+    /// Whether findings are printed as JSON.
     json: bool,
 }
 
@@ -128,7 +129,7 @@ struct HowToCheck {
 fn check_bucket(
     name: &str,
     place: &BucketLocation,
-    HowToCheck { keys_only, json }: HowToCheck,
+    CheckOptions { keys_only, json }: CheckOptions,
 ) -> Result<Option<WalkSummary>, GatewayError> {
     let mut gone = false;
     let mut told = |line: String| gone |= output::print_result(&line).is_err();

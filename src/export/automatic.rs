@@ -343,10 +343,10 @@ impl PlannedExports {
         }
         self.not_before = None;
         let mark = inner.options.catalogue.watch().find_mark(id);
-        let is_run = self.next_run.is_some_and(|next| next <= Utc::now());
+        let is_scheduled = self.next_run.is_some_and(|next| next <= Utc::now());
         let due = self.changes_due_at(mark.as_ref());
-        let is_due = due.is_some_and(|due| due <= Instant::now());
-        if !is_run && !is_due && !self.is_new {
+        let has_due_changes = due.is_some_and(|due| due <= Instant::now());
+        if !is_scheduled && !has_due_changes && !self.is_new {
             // A new definition may have removed the reason for the waiting export.
             if due.is_none() {
                 inner.waiting.remove(id);
@@ -354,7 +354,7 @@ impl PlannedExports {
             }
             return;
         }
-        match self.create_export(inner, Due { is_run, is_due }) {
+        match self.create_export(inner, ExportTrigger { is_scheduled, has_due_changes }) {
             Ok(()) => {
                 (self.failures, self.free_bytes_before) = (0, None);
                 inner.empty_runs.clear_error(id);
@@ -432,7 +432,7 @@ impl PlannedExports {
     fn create_export(
         &mut self,
         inner: &ExporterParts,
-        Due { is_run, is_due }: Due,
+        ExportTrigger { is_scheduled, has_due_changes }: ExportTrigger,
     ) -> Result<(), DelayReason> {
         let business_object = Arc::clone(&self.business_object);
         let object = &business_object.object;
@@ -445,8 +445,8 @@ impl PlannedExports {
             Some(cursor) => make::targets_without_full(inner, &business_object, &cursor)?,
             None => Vec::new(),
         };
-        let full = if is_run { make::all_targets(&business_object) } else { lacking };
-        if full.is_empty() && !is_due {
+        let full = if is_scheduled { make::all_targets(&business_object) } else { lacking };
+        if full.is_empty() && !has_due_changes {
             self.is_new = false;
             return Ok(());
         }
@@ -462,7 +462,7 @@ impl PlannedExports {
             return Err(DelayReason::NoSpace { kind, cause, had: None });
         }
         let free = inner.options.disk.free_bytes().unwrap_or(u64::MAX);
-        if is_due {
+        if has_due_changes {
             // The reads below see every commit that has set the mark so far.
             watch.unmark(id);
         }
@@ -477,7 +477,7 @@ impl PlannedExports {
                 &full,
                 ExportRequester::gateway(),
                 &mut |t| {
-                    if is_run {
+                    if is_scheduled {
                         schedule::record_runs(t, id, &object.definition, now)
                     } else {
                         Ok(())
@@ -485,7 +485,7 @@ impl PlannedExports {
                 },
             )
         };
-        if is_due && created.is_err() {
+        if has_due_changes && created.is_err() {
             watch.mark_unless_marked(id);
         }
         let created = created.map_err(|error| match error.class {
@@ -495,7 +495,7 @@ impl PlannedExports {
             _ => DelayReason::Error(error),
         });
         if let Some(reason) = created?.reason
-            && is_run
+            && is_scheduled
         {
             tracing::info!(
                 business_object = object.definition.name,
@@ -540,13 +540,13 @@ impl PlannedExports {
     }
 }
 
-/// What an export is due for.
+/// Why an export may be created. Neither is set if a target may only need its first full export.
 #[derive(Debug, Clone, Copy)]
-struct Due {
-    /// A run of the schedule.
-    is_run: bool,
-    /// Changes whose delay is over.
-    is_due: bool,
+struct ExportTrigger {
+    /// Whether a run of the schedule is due.
+    is_scheduled: bool,
+    /// Whether the delay of changes is over.
+    has_due_changes: bool,
 }
 
 /// The reason why an export was delayed.

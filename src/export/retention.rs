@@ -120,8 +120,8 @@ fn start_ages(store: &Store, id: &str, uris: &[NamedNode], now: u64) -> Result<(
     Ok(())
 }
 
-/// Removes those of these objects that are still past their retention. Returns what stays because of a review; `None` if
-/// the definition was replaced, because then the new one applies.
+/// Removes those of these objects that are still past their retention. Returns the objects that a review keeps, or
+/// `None` if the definition was replaced, because then the new one applies.
 pub(super) fn remove_objects(
     inner: &ExporterParts,
     business_object: &Compiled,

@@ -16,7 +16,7 @@ use penstock_model::list::Lists;
 use penstock_model::mapping::{FieldKind, Property, Scalar, Shape, Value};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
-use penstock_model::search::{ReferenceSelection, find_referrers};
+use penstock_model::search::{ReferenceSearch, find_referrers};
 use penstock_model::view::{
     FieldValues, NestingPath, ShownValues, find_member_name, order_members, shows_member,
 };
@@ -254,7 +254,7 @@ impl<'d> Execution<'d> {
             |id: &str| model.business_objects.iter().position(|b| b.compiled.object.id == id);
         let only = refer.business.and_then(|place| model.business_objects.get(place));
         let page = &refer.page;
-        let selection = ReferenceSelection {
+        let search = ReferenceSearch {
             business_object: only.map(|only| only.compiled.object.id.as_str()),
             path: refer.path.as_deref(),
             after: page.after.as_deref(),
@@ -263,7 +263,7 @@ impl<'d> Execution<'d> {
         let mut pages = Vec::new();
         for uri in uris {
             let node = NamedNode::new_unchecked(uri);
-            let found = find_referrers(self.snapshot()?, &all, &node, selection, &self.budget)?;
+            let found = find_referrers(self.snapshot()?, &all, &node, search, &self.budget)?;
             let items = found.found.into_iter().filter_map(|one| {
                 Some(super::pages::PageItem {
                     business: place(&one.business_object.object.id)?,

@@ -68,7 +68,7 @@ pub use order::Order;
 pub use page::{
     FoundObject, ObjectCount, Search, SearchPage, count_objects, count_some, find_page,
 };
-pub use referrers::{ReferenceSelection, Referrer, ReferrersPage, find_referrers};
+pub use referrers::{ReferenceSearch, Referrer, ReferrersPage, find_referrers};
 pub use sparql::write_sparql;
 pub use suggest::suggest_values;
 pub use summary::{

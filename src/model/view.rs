@@ -82,7 +82,7 @@ impl<'w> ViewOutput<'w> {
 /// As [`render_object`], for an object whose stored quads are already in `about`.
 ///
 /// # Errors
-/// As [`render_object`], and the errors of `report`.
+/// As [`render_object`], and the errors of [`ViewOutput::report`].
 pub fn render_subject<'w>(
     read: &'w dyn Read,
     shape: &'w Shape,

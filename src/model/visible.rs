@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use crate::mapping::compile;
     use crate::search::{
-        ReferenceSelection, Search, SearchBudget, count_objects, find_page, find_referrers,
+        ReferenceSearch, Search, SearchBudget, count_objects, find_page, find_referrers,
     };
     use crate::testing::{Fixture, insert_quad, put_namespace, render_object};
     use crate::tree::read_tree;
@@ -292,7 +292,7 @@ mod tests {
         visible.for_each(&links, &mut |_| count(&mut seen)).unwrap();
         visible.for_each_with_hidden(&links, &mut |_| count(&mut stored)).unwrap();
         assert_eq!((seen, stored), (1, 2));
-        let (all, any) = ([Arc::new(all)], ReferenceSelection::all(None, 10));
+        let (all, any) = ([Arc::new(all)], ReferenceSearch::all(None, 10));
         let page = find_referrers(&visible, &all, &fed, any, &budget).unwrap();
         let found: Vec<&str> = page.found.iter().map(|found| found.uri.as_str()).collect();
         assert_eq!(found, ["urn:2"]);
@@ -324,7 +324,7 @@ fields:
             let snapshot = fixture.store.snapshot().unwrap();
             let visible = VisibleObjects::new(snapshot, &fixture.watch, limit).unwrap();
             assert_eq!(render_object(&visible, &fixture.business_object, "urn:p").0, view);
-            let any = ReferenceSelection::all(None, 10);
+            let any = ReferenceSearch::all(None, 10);
             let page = find_referrers(&visible, &all, &member, any, &budget).unwrap();
             assert_eq!(page.found.len(), count, "{view}");
             let uri = NamedNode::new_unchecked("urn:p");

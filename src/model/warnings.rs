@@ -224,7 +224,7 @@ impl<'k> WarningContext<'k> {
 pub struct CreatedNamespaces<'n> {
     /// Their names.
     pub names: &'n [String],
-    /// Whether they are only planned.
+    /// Whether this is a dry run, which creates none of them.
     pub is_dry_run: bool,
 }
 

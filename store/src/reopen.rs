@@ -4,7 +4,7 @@
 //! on a reported failure. What callers derived from acknowledged commits and keep in memory stays valid.
 use crate::index::{self, Health as _};
 use crate::journal::{self, Recovery};
-use crate::replay::{ReplayedStore, catch_up};
+use crate::replay::{ReplayContext, catch_up};
 use crate::steps::Stage;
 use crate::store::StoreInner;
 use crate::{Corruption, Error, Progress, ReadStore};
@@ -74,8 +74,8 @@ impl ReadStore {
             let (options, steps) = (&inner.options, &inner.steps);
             let from = journal.base().map_or(0, |base| base.end.from);
             let found = index::find_index(&inner.dir, id, from, options.value_index)?;
-            let replayed = ReplayedStore { dir: &inner.dir, options, steps };
-            let index = catch_up(replayed, found, &journal, progress)?;
+            let context = ReplayContext { dir: &inner.dir, options, steps };
+            let index = catch_up(context, found, &journal, progress)?;
             *inner.lock_index_mut() = index;
         }
         journal.remove_obsolete(inner.retained.after())?;

@@ -7,9 +7,9 @@ use crate::{Error, Options, Progress};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-/// What a replay needs of its store.
+/// The store that a replay works for.
 #[derive(Clone, Copy)]
-pub(crate) struct ReplayedStore<'s> {
+pub(crate) struct ReplayContext<'s> {
     pub(crate) dir: &'s Path,
     pub(crate) options: &'s Options,
     pub(crate) steps: &'s WriterSteps,
@@ -18,7 +18,7 @@ pub(crate) struct ReplayedStore<'s> {
 /// Replays the journal into an index. Rebuilds the index if it is unusable, or if the index of values was switched on or
 /// off, but only after all of the journal was read: until then, the index may be the only copy of some data.
 pub(crate) fn catch_up(
-    ReplayedStore { dir, options, steps }: ReplayedStore<'_>,
+    ReplayContext { dir, options, steps }: ReplayContext<'_>,
     found: FoundIndex,
     journal: &SettledJournal,
     progress: &mut dyn FnMut(Progress),

@@ -11,8 +11,7 @@ async fn blocked_until<M: Future<Output = ()>>(
     server: &Server,
     bucket: &str,
     targets: Targets,
-    class: Cause,
-    words: &str,
+    (class, words): (Cause, &str),
     fix: impl FnOnce() -> M,
 ) {
     let entries = delivered_after(targets, class, words, fix).await;
@@ -54,7 +53,7 @@ async fn a_missing_bucket() {
     let (server, bucket) = (ceph(), new_name());
     let targets = server.target(&bucket);
     let fix = || server.create(&bucket);
-    blocked_until(&server, &bucket, targets, Cause::Bucket, "does not exist", fix).await;
+    blocked_until(&server, &bucket, targets, (Cause::Bucket, "does not exist"), fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,7 +61,7 @@ async fn a_missing_bucket_of_swift() {
     let (server, bucket) = (swift(), new_name());
     let targets = server.target(&bucket);
     let fix = || server.create(&bucket);
-    blocked_until(&server, &bucket, targets, Cause::Bucket, "does not exist", fix).await;
+    blocked_until(&server, &bucket, targets, (Cause::Bucket, "does not exist"), fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,7 +85,7 @@ async fn an_exceeded_quota() {
     admin(&["quota", "set", &uid, "--quota-scope=user", "--max-objects=0"]);
     admin(&["quota", "enable", &uid, "--quota-scope=user"]);
     let fix = || async { admin(&["quota", "disable", &uid, "--quota-scope=user"]) };
-    blocked_until(&user, &bucket, user.target(&bucket), Cause::Quota, "quota", fix).await;
+    blocked_until(&user, &bucket, user.target(&bucket), (Cause::Quota, "quota"), fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,7 +97,7 @@ async fn a_suspended_user() {
     admin(&["user", "suspend", &uid]);
     let (targets, class) = (user.target(&bucket), Cause::Credentials);
     let fix = || async { admin(&["user", "enable", &uid]) };
-    blocked_until(&user, &bucket, targets, class, "UserSuspended", fix).await;
+    blocked_until(&user, &bucket, targets, (class, "UserSuspended"), fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,7 +110,7 @@ async fn a_secret_that_changes() {
     admin(&["key", "create", &uid, &key, "--secret-key=ANOTHERSECRET"]);
     let (targets, class) = (user.target(&bucket), Cause::Credentials);
     let fix = || async { admin(&["key", "create", &uid, &key, "--secret-key=SECRET"]) };
-    blocked_until(&user, &bucket, targets, class, "`secret-access-key`", fix).await;
+    blocked_until(&user, &bucket, targets, (class, "`secret-access-key`"), fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,7 +125,7 @@ async fn a_server_that_asks_to_slow_down_and_a_broken_link() {
         server.create(&bucket).await;
         let link = Link::to(&server.endpoint, move || fault).await;
         let targets = server.at(&link.endpoint).target(&bucket);
-        blocked_until(&server, &bucket, targets, class, words, || async {
+        blocked_until(&server, &bucket, targets, (class, words), || async {
             link.set(Fault::Pass);
             link.listen().await;
         })

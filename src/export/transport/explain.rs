@@ -37,23 +37,25 @@ pub(crate) fn explain_lost(lost: &LostRequest, endpoint: &str) -> DeliveryFailur
         ),
         RequestError::Http(error) => {
             let why = join_causes(error);
-            let stage = if error.is_connect() { Stage::Connecting } else { Stage::Connected };
+            let stage =
+                if error.is_connect() { RequestStage::Connecting } else { RequestStage::Connected };
             let (class, cause) = classify_connection_error(&why, stage, error.is_timeout());
             DeliveryFailure::new(class, format!("{endpoint} {cause}"))
         }
     }
 }
 
-/// What a request was doing when it failed.
+/// How far a request came before it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum RequestStage {
+    /// The connection was not established.
     Connecting,
-    /// It was sent, or its answer was awaited.
+    /// The request was being sent, or the gateway waited for its answer.
     Connected,
 }
 
 /// Classifies a connection error. The returned text continues a sentence that starts with the endpoint.
-fn classify_connection_error(why: &str, stage: Stage, is_timeout: bool) -> (Cause, String) {
+fn classify_connection_error(why: &str, stage: RequestStage, is_timeout: bool) -> (Cause, String) {
     let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
     if has(&["certificate"]) {
         let cause = if has(&["xpired"]) {
@@ -76,7 +78,7 @@ fn classify_connection_error(why: &str, stage: Stage, is_timeout: bool) -> (Caus
         };
         return (Cause::Certificate, cause);
     }
-    if stage == Stage::Connecting {
+    if stage == RequestStage::Connecting {
         let cause = if has(&["dns error", "lookup"]) {
             format!("cannot be reached: its name cannot be resolved ({why})")
         } else if has(&["refused"]) {
@@ -155,7 +157,7 @@ mod tests {
             ("tcp connect error: No route to host", true, Cause::Unreachable, "No route"),
             ("connection reset by peer", false, Cause::Broken, "lost"),
         ] {
-            let stage = if connecting { Stage::Connecting } else { Stage::Connected };
+            let stage = if connecting { RequestStage::Connecting } else { RequestStage::Connected };
             let (found, cause) = classify_connection_error(why, stage, false);
             assert!(found == class && cause.contains(words), "{why}: {found:?} {cause}");
         }

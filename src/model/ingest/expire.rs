@@ -20,7 +20,7 @@ pub struct KeptObjects {
 }
 
 impl KeptObjects {
-    /// Adds those that another commit has left.
+    /// Adds the objects that another commit kept.
     pub fn append(&mut self, other: Self) {
         self.count += other.count;
         self.first = self.first.take().or(other.first);
@@ -48,7 +48,7 @@ impl KeptObjects {
 /// commit contains the removal and its record. `request` names the caller; its body is ignored.
 ///
 /// An object that also belongs to another Business Object that requires a review stays, and so does one nested in it.
-/// Returns both.
+/// Returns how many such objects stay, and the first.
 ///
 /// The removal is not recorded as a change of this Business Object, because the targets must keep the objects that were
 /// exported to them.
@@ -121,4 +121,23 @@ fn log_removal(record: &IngestionRecord) {
         "Removed objects that had not changed for their retention period. Every target \
          has them."
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kept_objects_of_all_commits_are_counted() {
+        let kept = |count, first: &str| KeptObjects { count, first: Some(first.to_owned()) };
+        let mut all = KeptObjects::default();
+        for (more, expected) in [
+            (KeptObjects::default(), KeptObjects::default()),
+            (kept(2, "urn:a"), kept(2, "urn:a")),
+            (kept(3, "urn:b"), kept(5, "urn:a")),
+        ] {
+            all.append(more);
+            assert_eq!(all, expected);
+        }
+    }
 }

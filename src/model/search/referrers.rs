@@ -40,21 +40,21 @@ pub struct Referrer {
     pub cursor: String,
 }
 
-/// Selects the references of a page.
+/// The parameters of a search for references.
 #[derive(Debug, Clone, Copy)]
-pub struct ReferenceSelection<'t> {
+pub struct ReferenceSearch<'t> {
     /// Only references from the Business Object with this id.
     pub business_object: Option<&'t str>,
     /// Only references by this path, as in [`Referrer::path`].
     pub path: Option<&'t str>,
-    /// Only those after this cursor.
+    /// The cursor after which the page begins.
     pub after: Option<&'t str>,
-    /// The maximum number.
+    /// The maximum number of objects on the page.
     pub limit: usize,
 }
 
-impl<'t> ReferenceSelection<'t> {
-    /// Selects the first references after a cursor, from everywhere.
+impl<'t> ReferenceSearch<'t> {
+    /// Searches the references of all Business Objects and paths.
     pub fn all(after: Option<&'t str>, limit: usize) -> Self {
         Self { business_object: None, path: None, after, limit }
     }
@@ -70,11 +70,11 @@ pub fn find_referrers(
     read: &dyn Read,
     business_objects: &[Arc<Compiled>],
     uri: &NamedNode,
-    selection: ReferenceSelection<'_>,
+    search: ReferenceSearch<'_>,
     bounds: &SearchBudget,
 ) -> Result<ReferrersPage, GatewayError> {
-    let limit = selection.limit;
-    let after = selection.after.map(cursor::decode_own_cursor::<3>).transpose()?;
+    let limit = search.limit;
+    let after = search.after.map(cursor::decode_own_cursor::<3>).transpose()?;
     let after = match after {
         Some([Some(id), Some(path), Some(uri)]) => Some((id, path, uri)),
         Some(_) => return Err(cursor::foreign_cursor_error()),
@@ -82,15 +82,15 @@ pub fn find_referrers(
     };
     let mut business_objects: Vec<_> = business_objects.iter().collect();
     business_objects.sort_unstable_by(|a, b| a.object.id.cmp(&b.object.id));
-    let mut run = ReferrerSearch { read, budget: bounds, target: uri, known: HashMap::new() };
+    let mut run = ReferrerRun { read, budget: bounds, target: uri, known: HashMap::new() };
     let (mut found, wanted) = (Vec::new(), limit.saturating_add(1));
     for business_object in business_objects {
         let id = business_object.object.id.as_str();
-        if selection.business_object.is_some_and(|only| only != id) {
+        if search.business_object.is_some_and(|only| only != id) {
             continue;
         }
         for (path, steps) in run.collect_links(&business_object.mapping.root)? {
-            if selection.path.is_some_and(|only| only != path) {
+            if search.path.is_some_and(|only| only != path) {
                 continue;
             }
             let from = match &after {
@@ -114,7 +114,7 @@ pub fn find_referrers(
     Ok(ReferrersPage { found, more: false })
 }
 
-struct ReferrerSearch<'r> {
+struct ReferrerRun<'r> {
     read: &'r dyn Read,
     budget: &'r SearchBudget,
     target: &'r NamedNode,
@@ -146,7 +146,7 @@ impl Step<'_> {
     }
 }
 
-impl ReferrerSearch<'_> {
+impl ReferrerRun<'_> {
     /// Returns the references of a shape that may hold the target, ordered by path.
     fn collect_links<'s>(&mut self, shape: &'s Shape) -> Result<Vec<Link<'s>>, GatewayError> {
         let mut links = Vec::new();

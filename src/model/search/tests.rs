@@ -81,7 +81,7 @@ impl Fixture {
             &self.store.snapshot().unwrap(),
             &[Arc::new(self.business_object.clone())],
             &NamedNode::new_unchecked(target),
-            ReferenceSelection::all(None, 10),
+            ReferenceSearch::all(None, 10),
             &bounds(),
         );
         let found = page.unwrap().found.into_iter();
@@ -331,7 +331,7 @@ proptest! {
             loop {
                 let uri = NamedNode::new_unchecked(&target);
                 let page = find_referrers(
-                    &fixture.store.snapshot().unwrap(), &bos, &uri, ReferenceSelection::all(after.as_deref(), limit), &bounds(),
+                    &fixture.store.snapshot().unwrap(), &bos, &uri, ReferenceSearch::all(after.as_deref(), limit), &bounds(),
                 ).unwrap();
                 after = page.found.last().map(|found| found.cursor.clone());
                 found.extend(page.found.into_iter().map(|one| (one.path, one.uri.into_string())));

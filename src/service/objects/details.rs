@@ -12,7 +12,7 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_model::ingest::{WriteHistory, find_write_history};
 use penstock_model::rdf::Format;
 use penstock_model::resource::Compiled;
-use penstock_model::search::{self, ReferenceSelection, Referrer};
+use penstock_model::search::{self, ReferenceSearch, Referrer};
 use penstock_model::tree::{FieldWindow, ObjectTree, TreeField, TreeValue, read_tree};
 use penstock_model::view::{self, FieldValues};
 use penstock_store::{Read as _, Snapshot, SubjectQuads};
@@ -234,8 +234,8 @@ fn find_referrers(
     uri: &NamedNode,
     after: Option<&str>,
 ) -> Result<ReferringObjects, GatewayError> {
-    let selection = ReferenceSelection::all(after, REFERRERS_PER_PAGE);
-    let page = search::find_referrers(read, all, uri, selection, &new_budget())?;
+    let all_references = ReferenceSearch::all(after, REFERRERS_PER_PAGE);
+    let page = search::find_referrers(read, all, uri, all_references, &new_budget())?;
     let next = page.found.last().filter(|_| page.more).map(|last| last.cursor.clone());
     let mut quads = SubjectQuads::default();
     // The object's own view contains its URI, which is not a reference.

@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 pub(super) const NOT_SAVED: &str = "This could not be saved.";
 
 /// The fields of a form, by name. A missing field counts as empty, because browsers do not send check boxes
-/// that are not ticked. It is a map, because serde reports the first wrong field, and a page all of them.
+/// that are not ticked. It is a map and no struct: serde stops at the first wrong field, but a page shows
+/// all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Form(BTreeMap<String, String>);
 
